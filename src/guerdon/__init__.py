@@ -1,0 +1,1 @@
+"""Guerdon: the reward side of reinforcement learning."""

@@ -1,0 +1,1 @@
+"""The kernel: axes, scores, rollouts, expressions and their evaluation."""
