@@ -1,0 +1,159 @@
+"""Gold results: run by us, cached by database content and statement, never shown to a candidate."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from guerdon.core.workers import WorkerPool
+from guerdon.verify.sql.compare import Expected, compare_rows
+from guerdon.verify.sql.databases import Probe, database_hash
+from guerdon.verify.sql.ordering import Ranking, expected_result, ranking
+from guerdon.verify.sql.run import Job, QueryResult
+from guerdon.verify.sql.statement import Dialect, SyntaxProblem, parse
+from guerdon.verify.sql.worker import execute_all
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+MAX_CACHED_CELLS = 2_000_000
+_RANKING_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Gold:
+    """A gold statement's result on one database, or the ``problem`` that leaves the item unknown.
+
+    ``ordered`` says that the statement has a top-level ORDER BY; ``ties`` that the rows tied under it are
+    known.
+
+    """
+
+    expected: Expected | None
+    problem: str = ""
+    ordered: bool = False
+    ties: bool = True
+    reads: bool = True
+
+
+_Key = tuple[str, Job]
+
+
+class GoldCache:
+    """Gold results by (database content, job), bounded by the number of cells kept; safe between threads."""
+
+    def __init__(self, max_cells: int = MAX_CACHED_CELLS) -> None:
+        self._kept: OrderedDict[_Key, Gold] = OrderedDict()
+        self._cells, self._max_cells = 0, max_cells
+        self._lock = threading.Lock()
+
+    def results(self, jobs: Sequence[Job], pool: WorkerPool | None = None) -> dict[Job, Gold]:
+        """The gold of each job; those not cached are run, all at once."""
+        keys = {job: _key(job) for job in jobs}
+        with self._lock:
+            found = {job: self._kept[key] for job, key in keys.items() if key in self._kept}
+        fresh = _run_golds([job for job in keys if job not in found], pool)
+        with self._lock:
+            for job, gold in fresh.items():
+                self._keep(keys[job], gold)
+        return found | fresh
+
+    def _keep(self, key: _Key, gold: Gold) -> None:
+        if gold.expected is None:  # a failure may be of the moment (a timeout on a busy machine): ask again
+            return
+        self._kept[key] = gold
+        self._cells += _cells(gold)
+        while self._cells > self._max_cells and len(self._kept) > 1:
+            self._cells -= _cells(self._kept.popitem(last=False)[1])
+
+
+def _cells(gold: Gold) -> int:
+    return 1 + (gold.expected.columns * len(gold.expected.pool) if gold.expected else 0)
+
+
+def _key(job: Job) -> _Key:
+    """Content hash for files, so that a copy shares its golds; the name for a server's database."""
+    if job.dialect == "postgres":
+        return (job.database, job)
+    try:
+        return (database_hash(job.database), replace(job, database=""))
+    except OSError:
+        return (job.database, job)
+
+
+def _run_golds(jobs: Sequence[Job], pool: WorkerPool | None) -> dict[Job, Gold]:
+    plain = dict(zip(jobs, execute_all(list(jobs), pool), strict=True))
+    plans = {job: ranking(job.sql, job.dialect, result.columns) for job, result in plain.items() if result.ok}
+    ranked = _run_rankings(plans, pool, 0)
+    return {job: _gold(job, result, plans.get(job), ranked) for job, result in plain.items()}
+
+
+def _run_rankings(
+    plans: dict[Job, Ranking | None], pool: WorkerPool | None, attempt: int
+) -> dict[Job, QueryResult]:
+    """The ranked rows of each ordered gold, by the first form of the ranked query that runs."""
+    todo = {job: plan for job, plan in plans.items() if plan is not None and len(plan.queries) > attempt}
+    if not todo:
+        return {}
+    asked = [
+        replace(
+            job,
+            sql=plan.queries[attempt],
+            until=plan.until,
+            limits=replace(job.limits, seconds=max(job.limits.seconds, _RANKING_SECONDS)),
+        )
+        for job, plan in todo.items()
+    ]
+    results = dict(zip(todo, execute_all(asked, pool), strict=True))
+    again = {job: plans[job] for job, result in results.items() if not result.ok}
+    return results | _run_rankings(again, pool, attempt + 1)
+
+
+def _gold(job: Job, result: QueryResult, plan: Ranking | None, ranked: dict[Job, QueryResult]) -> Gold:
+    if not result.ok:
+        return Gold(None, f"gold failed: {result.detail}")
+    whole = Expected(((len(result.rows), result.rows),) if result.rows else (), result.columns)
+    if plan is None:
+        return Gold(whole, reads=result.reads)
+    answer = ranked.get(job)
+    if answer is not None and answer.ok:
+        blocks = expected_result(result.rows, result.columns, answer.rows, plan)
+        if blocks is not None and compare_rows(result.rows, blocks, columns=result.columns) is None:
+            return Gold(blocks, ordered=True, reads=result.reads)
+    if len(result.rows) <= 1:
+        return Gold(replace(whole, ordered=True), ordered=True, reads=result.reads)
+    in_turn = Expected(tuple((1, (row,)) for row in result.rows), result.columns, ordered=True)
+    return Gold(in_turn, ordered=True, ties=False, reads=result.reads)
+
+
+def probes(sql: str, dialect: Dialect) -> tuple[Probe, ...]:
+    """The literals that a statement compares columns with: what perturbed copies should contain.
+
+    >>> probes("SELECT name FROM users WHERE age > 30 AND city = 'Bern'", "sqlite")
+    (('age', 30), ('city', 'Bern'))
+    """
+    from sqlglot import exp
+
+    try:
+        tree = parse(sql, dialect)
+    except SyntaxProblem:
+        return ()
+    found: dict[Probe, None] = {}
+    for node in tree.find_all(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In):
+        columns = [side for side in (node.this, node.args.get("expression")) if isinstance(side, exp.Column)]
+        for literal in node.find_all(exp.Literal):
+            if columns:
+                found[(columns[0].name.lower(), _value(literal))] = None
+    return tuple(sorted(found, key=repr))[:32]
+
+
+def _value(literal: exp.Literal) -> str | int | float:
+    if literal.is_string:
+        return str(literal.name)
+    try:
+        return int(literal.name)
+    except ValueError:
+        return float(literal.name)

@@ -1,0 +1,62 @@
+"""What the SQL worker processes run; importing it loads the parser, so that no query's deadline pays for
+that."""
+
+from __future__ import annotations
+
+import threading
+
+from guerdon.core.workers import Outcome, WorkerPool
+from guerdon.verify.sql.run import Job, QueryResult, execute
+from guerdon.verify.sql.statement import guard
+
+KILL_AFTER = 0.1
+"""Seconds past a job's own limit at which its worker is killed; the engines' own deadlines come first."""
+
+WORKER_MEMORY = 1_000_000_000
+"""Address space, bytes, that one query may take on top of a bare worker."""
+
+guard("SELECT 1 FROM t ORDER BY 1 LIMIT 1", "sqlite")
+
+
+def execute_all(jobs: list[Job], pool: WorkerPool | None = None) -> list[QueryResult]:
+    """Run jobs in killable workers; results in order.
+
+    A job that overran its limit in C code is killed and reads ``timeout``. A worker that died twice on the
+    same job, and anything else that is no fault of the statement, reads ``unavailable``.
+
+    """
+    results: list[QueryResult] = []
+    if not jobs:
+        return results
+    seconds = max(job.limits.seconds for job in jobs)
+    outcomes = (pool or sql_pool()).map(execute, jobs, timeout=seconds + KILL_AFTER)
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        results.append(_result(job, outcome))
+    return results
+
+
+def _result(job: Job, outcome: Outcome) -> QueryResult:
+    if outcome.kind == "ok":
+        result: QueryResult = outcome.value
+        return result
+    if outcome.kind == "timeout":
+        detail = f"timed out after {job.limits.seconds} s inside one function; the worker was killed"
+        return QueryResult("timeout", detail, seconds=outcome.seconds)
+    if "MemoryError" in outcome.error:
+        return QueryResult("memory", "over the worker's memory", seconds=outcome.seconds)
+    return QueryResult(
+        "unavailable", f"worker {outcome.kind}: {outcome.error[:300]}", seconds=outcome.seconds
+    )
+
+
+_pool: WorkerPool | None = None
+_lock = threading.Lock()
+
+
+def sql_pool() -> WorkerPool:
+    """The worker pool of SQL rewards in this process: started at first use, one worker per core."""
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = WorkerPool(preload=("guerdon.verify.sql.worker",), memory_bytes=WORKER_MEMORY, name="sql")
+        return _pool
