@@ -1,0 +1,114 @@
+"""The register of published reward methods: what `guerdon methods` lists and shows."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import FunctionType, ModuleType
+from typing import Any, Literal, TypeVar
+
+from guerdon.core.errors import SpecError
+from guerdon.core.signal import Signal
+from guerdon.core.transform import Transform
+
+Level = Literal["code-read", "paper-read", "secondary", "abstract-only"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Method:
+    """A published method: its builder, where it comes from, and how sure we are of its formula.
+
+    ``evidence`` is ``code-read`` (released code), ``paper-read``, ``secondary`` (summaries) or ``abstract-only``.
+    """
+
+    key: str
+    family: str
+    name: str
+    source: str
+    evidence: Level
+    build: Callable[..., Any]
+
+    @property
+    def usage(self) -> str:
+        """The builder's call: its place and its parameters with their defaults."""
+        home = f"{self.build.__module__.replace('._', '.')}.{self.build.__name__}"
+        return f"{home}{inspect.signature(self.build)}"
+
+    @property
+    def text(self) -> str:
+        """Formula, shapes, defaults and traps: the builder's documentation."""
+        return inspect.getdoc(self.build) or ""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The shared functions and signals that the method is made of."""
+        return tuple(sorted(set(_parts(self.build, set()))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        shown = {k: getattr(self, k) for k in ("key", "family", "name", "source", "evidence", "usage")}
+        return {**shown, "status": "implemented", "parts": list(self.parts)}
+
+
+_METHODS: dict[str, Method] = {}
+
+
+def method(key: str, *, family: str, name: str, source: str, evidence: Level) -> Callable[[F], F]:
+    """Register a builder (or a shape or credit function) as the published method ``key`` of the catalogue."""
+
+    def register(build: F) -> F:
+        if key in _METHODS and _METHODS[key].build is not build:
+            raise ValueError(f"two methods are called {key!r}")
+        _METHODS[key] = Method(key, family, name, source, evidence, build)
+        return build
+
+    return register
+
+
+def all_methods() -> list[Method]:
+    """Every registered method, by key."""
+    package = importlib.import_module("guerdon.methods")
+    for found in pkgutil.walk_packages(package.__path__, "guerdon.methods."):
+        importlib.import_module(found.name)
+    return sorted(_METHODS.values(), key=lambda m: m.key)
+
+
+def find(key: str) -> Method:
+    """The method ``key``; an error that names the nearest keys if there is none."""
+    if key not in _METHODS:
+        all_methods()
+    if key not in _METHODS:
+        near = get_close_matches(key, _METHODS, n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else "; see: guerdon methods list"
+        raise SpecError(f"there is no method {key!r}{hint}")
+    return _METHODS[key]
+
+
+def build(key: str, *args: Any, **params: Any) -> Any:
+    """``gd.method("key")`` gives the method's builder; with arguments, what it builds."""
+    builder = find(key).build
+    return builder(*args, **params) if args or params else builder
+
+
+def _parts(function: Any, seen: set[int]) -> Iterator[str]:
+    """Keys of the transforms and signals that a function's code names, through our own functions and rooms."""
+    inner = function.function if isinstance(function, (Transform, Signal)) else function
+    if not isinstance(inner, FunctionType) or id(inner) in seen:
+        return
+    seen.add(id(inner))
+    for name in inner.__code__.co_names:
+        used = inner.__globals__.get(name)
+        rooms = [v for v in inner.__globals__.values() if isinstance(v, ModuleType) and v.__name__.startswith("guerdon.")]
+        candidates = [used] if used is not None else [r.__dict__[name] for r in rooms if name in r.__dict__]
+        for found in candidates:
+            if isinstance(found, Transform):
+                yield found.traits.key
+            elif isinstance(found, Signal):
+                yield found.key
+            elif getattr(found, "__module__", "").startswith("guerdon."):
+                yield from _parts(found, seen)
