@@ -147,10 +147,7 @@ class _Batch:
         first = self.findings({index: (task.database,) for index, task in enumerate(self.tasks)})
         hopeful = [index for index, found in first.items() if found[0].equal]
         rest = self.findings(self.other_databases(hopeful))
-        return [
-            self.verdict(index, first.get(index, []) + rest.get(index, []))
-            for index in range(len(self.tasks))
-        ]
+        return [self.verdict(index, first.get(index, []) + rest.get(index, [])) for index in range(len(self.tasks))]
 
     def findings(self, databases: dict[int, tuple[str, ...]]) -> dict[int, list[_Finding]]:
         """What each database says about each task, for tasks that have a statement."""
@@ -162,9 +159,7 @@ class _Batch:
         found: dict[int, list[_Finding]] = {}
         for pair in pairs:
             gold = self.golds[golds[pair]]
-            finding = (
-                self.judge(self.results[jobs[pair]], gold) if gold.expected else _Finding(None, gold.problem)
-            )
+            finding = self.judge(self.results[jobs[pair]], gold) if gold.expected else _Finding(None, gold.problem)
             found.setdefault(pair[0], []).append(finding)
         return found
 

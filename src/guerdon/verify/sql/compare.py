@@ -255,9 +255,7 @@ def _match_sorted(rows: list[Row], pool: list[Row], tolerance: Tolerance) -> tup
     missing: list[Row] = []
     at = 0
     for row in rows:
-        while (
-            at < len(pool) and not _close_rows(row, pool[at], tolerance) and numbers(pool[at]) < numbers(row)
-        ):
+        while at < len(pool) and not _close_rows(row, pool[at], tolerance) and numbers(pool[at]) < numbers(row):
             missing.append(pool[at])
             at += 1
         if at < len(pool) and _close_rows(row, pool[at], tolerance):

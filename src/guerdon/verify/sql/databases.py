@@ -73,9 +73,7 @@ def build_database(script: str, *, max_bytes: int = 64_000_000) -> Path:
     return target
 
 
-_BUILDING = frozenset(
-    {1, 2, 18, 20, 21, 22, 23, 27}
-)  # create index/table, insert, read, select, transaction, update
+_BUILDING = frozenset({1, 2, 18, 20, 21, 22, 23, 27})  # create index/table, insert, read, select, transaction, update
 
 
 def _allow_building(action: int, first: str | None, second: str | None, *_: str | None) -> int:
@@ -138,16 +136,12 @@ def perturbed_copy(request: CopyRequest) -> str:
     mark = hashlib.sha256(repr((request.seed, probes)).encode()).hexdigest()[:16]
     target = cache_folder() / f"{database_hash(request.path)[:32]}-{mark}.sqlite"
     if not target.exists():
-        _make_copy(
-            request.path, target, random.Random(f"{target.name}"), shift=request.seed % 2 == 1, probes=probes
-        )
+        _make_copy(request.path, target, random.Random(f"{target.name}"), shift=request.seed % 2 == 1, probes=probes)
         _prune(target.parent)
     return str(target)
 
 
-def _make_copy(
-    path: str, target: Path, rng: random.Random, *, shift: bool, probes: tuple[Probe, ...]
-) -> None:
+def _make_copy(path: str, target: Path, rng: random.Random, *, shift: bool, probes: tuple[Probe, ...]) -> None:
     with (
         _replacing(target) as temporary,
         closing(sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as source,
@@ -184,9 +178,7 @@ def _perturb(copy: sqlite3.Connection, rng: random.Random, shift: bool, probes: 
     tables = _tables(copy)
     shared = Counter(column.lower() for table in tables for column in table.columns)
     for table in tables:
-        rows = copy.execute(
-            f"SELECT {', '.join(map(_quoted, table.columns))} FROM {_quoted(table.name)}"
-        ).fetchall()
+        rows = copy.execute(f"SELECT {', '.join(map(_quoted, table.columns))} FROM {_quoted(table.name)}").fetchall()
         keys = _key_columns(table, rows, shared)
         rows = _perturb_rows(rows, rng, may_repeat=not _identified(table, rows))
         free = [i for i, name in enumerate(table.columns) if table.numeric[i] and name.lower() not in keys]
@@ -208,11 +200,7 @@ def _tables(copy: sqlite3.Connection) -> list[_Table]:
     """The ordinary tables; virtual ones, their shadows and tables with generated columns are left as they
     are."""
     listed = copy.execute("PRAGMA table_list").fetchall()
-    names = [
-        row[1]
-        for row in listed
-        if row[0] == "main" and row[2] == "table" and not row[1].startswith("sqlite_")
-    ]
+    names = [row[1] for row in listed if row[0] == "main" and row[2] == "table" and not row[1].startswith("sqlite_")]
     found = []
     for name in names:
         info = copy.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
@@ -250,9 +238,7 @@ def _key_columns(table: _Table, rows: list[tuple[object, ...]], shared: Counter[
     return set(table.declared_keys) | distinct | {c.lower() for c in table.columns if shared[c.lower()] > 1}
 
 
-def _perturb_rows(
-    rows: list[tuple[object, ...]], rng: random.Random, *, may_repeat: bool
-) -> list[tuple[object, ...]]:
+def _perturb_rows(rows: list[tuple[object, ...]], rng: random.Random, *, may_repeat: bool) -> list[tuple[object, ...]]:
     kept = [row for row in rows if rng.random() < _KEEP] or rows[:1]
     if may_repeat:
         kept += [row for row in kept if rng.random() < _TWICE]
@@ -260,9 +246,7 @@ def _perturb_rows(
     return kept
 
 
-def _shift_columns(
-    rows: list[tuple[object, ...]], columns: list[int], rng: random.Random
-) -> list[tuple[object, ...]]:
+def _shift_columns(rows: list[tuple[object, ...]], columns: list[int], rng: random.Random) -> list[tuple[object, ...]]:
     """Give each row the named columns of another row, all of them from the same one."""
     donors = list(range(len(rows)))
     rng.shuffle(donors)

@@ -91,9 +91,7 @@ def _run_golds(jobs: Sequence[Job], pool: WorkerPool | None) -> dict[Job, Gold]:
     return {job: _gold(job, result, plans.get(job), ranked) for job, result in plain.items()}
 
 
-def _run_rankings(
-    plans: dict[Job, Ranking | None], pool: WorkerPool | None, attempt: int
-) -> dict[Job, QueryResult]:
+def _run_rankings(plans: dict[Job, Ranking | None], pool: WorkerPool | None, attempt: int) -> dict[Job, QueryResult]:
     """The ranked rows of each ordered gold, by the first form of the ranked query that runs."""
     todo = {job: plan for job, plan in plans.items() if plan is not None and len(plan.queries) > attempt}
     if not todo:

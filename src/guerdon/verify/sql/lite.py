@@ -19,7 +19,8 @@ _PROGRESS_EVERY = 1000
 
 _SELECT, _READ, _FUNCTION, _RECURSIVE = 21, 20, 31, 33
 _ACTION_NAMES = """?
-CREATE INDEX,CREATE TABLE,CREATE TEMP INDEX,CREATE TEMP TABLE,CREATE TEMP TRIGGER,CREATE TEMP VIEW,CREATE TRIGGER
+CREATE INDEX,CREATE TABLE,CREATE TEMP INDEX,CREATE TEMP TABLE,CREATE TEMP TRIGGER,CREATE TEMP VIEW
+CREATE TRIGGER
 CREATE VIEW,DELETE,DROP INDEX,DROP TABLE,DROP TEMP INDEX,DROP TEMP TABLE,DROP TEMP TRIGGER,DROP TEMP VIEW
 DROP TRIGGER,DROP VIEW,INSERT,PRAGMA,READ,SELECT,TRANSACTION,UPDATE,ATTACH,DETACH,ALTER TABLE,REINDEX,ANALYZE
 CREATE VIRTUAL TABLE,DROP VIRTUAL TABLE,FUNCTION,SAVEPOINT"""
@@ -62,9 +63,7 @@ class _Open:
         self.expired = time.monotonic() > self.deadline
         return int(self.expired)
 
-    def authorize(
-        self, action: int, first: str | None, second: str | None, _db: str | None, _by: str | None
-    ) -> int:
+    def authorize(self, action: int, first: str | None, second: str | None, _db: str | None, _by: str | None) -> int:
         if action in (_SELECT, _RECURSIVE):
             return sqlite3.SQLITE_OK
         if action == _READ:
@@ -155,9 +154,7 @@ def _open(path: str, limits: Limits, clock: str | None) -> _Open:
     opened = _Open(connection)
     for pragma in ("query_only=1", "trusted_schema=0", "temp_store=2", f"hard_heap_limit={limits.memory}"):
         connection.execute("PRAGMA " + pragma)
-    connection.execute(
-        "SELECT 1 FROM json_each('[]'), json_tree('[]')"
-    ).fetchall()  # declared before the authorizer
+    connection.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')").fetchall()  # declared before the authorizer
     connection.text_factory = _decode
     for category, limit in _length_limits(limits.value_bytes):
         connection.setlimit(category, limit)

@@ -71,9 +71,7 @@ def ranking(sql: str, dialect: Dialect, columns: int) -> Ranking | None:
     return Ranking(queries, int(offset or 0), None if limit is None or int(limit) < 0 else int(limit))
 
 
-def expected_result(
-    plain: tuple[Row, ...], columns: int, ranked: tuple[Row, ...], plan: Ranking
-) -> Expected | None:
+def expected_result(plain: tuple[Row, ...], columns: int, ranked: tuple[Row, ...], plan: Ranking) -> Expected | None:
     """The gold result as ordered blocks of tied rows; None if the ranked rows don't fit the plain result."""
     blocks: list[tuple[int, tuple[Row, ...]]] = []
     at, stop = 0, plan.offset + len(plain)
@@ -167,9 +165,7 @@ def _wrapped(bare: exp.Expr, tree: exp.Expr, columns: int) -> exp.Expr | None:
         (copied.this if isinstance(copied, exp.Ordered) else copied).replace(moved)
         keys.append(copied)
     outer = [exp.column(f"c{position}") for position in range(columns)]
-    alias = exp.TableAlias(
-        this=exp.to_identifier("g"), columns=[exp.to_identifier(f"c{i}") for i in range(columns)]
-    )
+    alias = exp.TableAlias(this=exp.to_identifier("g"), columns=[exp.to_identifier(f"c{i}") for i in range(columns)])
     query = exp.select(*outer, _rank(keys)).from_("g")
     query.set("with_", exp.With(expressions=[exp.CTE(this=bare.copy(), alias=alias)]))
     return _by_rank(query)
@@ -211,9 +207,7 @@ def _moved(key: exp.Expr, names: list[str], columns: int) -> exp.Expr | None:
 def _rank(keys: list[exp.Expr]) -> exp.Expr:
     from sqlglot import exp
 
-    window = exp.Window(
-        this=exp.Anonymous(this="DENSE_RANK"), order=exp.Order(expressions=[k.copy() for k in keys])
-    )
+    window = exp.Window(this=exp.Anonymous(this="DENSE_RANK"), order=exp.Order(expressions=[k.copy() for k in keys]))
     return exp.alias_(window, _RANK)
 
 

@@ -74,8 +74,6 @@ def _failure(error: Exception, job: Job) -> QueryResult:
         return QueryResult("refused", "refused: " + text[:300])
     if isinstance(error, psycopg.errors.SyntaxError):
         return QueryResult("syntax", text[:300])
-    if isinstance(error, psycopg.OperationalError) and not isinstance(
-        error, psycopg.errors.ProgramLimitExceeded
-    ):
+    if isinstance(error, psycopg.OperationalError) and not isinstance(error, psycopg.errors.ProgramLimitExceeded):
         return QueryResult("unavailable", f"connection: {text[:300]}")
     return QueryResult("error", text[:300])

@@ -227,7 +227,9 @@ _CLOCK_NAMES = """
     timeofday get_current_timestamp get_current_time transaction_timestamp statement_timestamp
     clock_timestamp
 """
-_SERVER_NAMES = "set_config current_setting table_to_xml cursor_to_xml dblink getenv version glob getvariable"
+_SERVER_NAMES = """
+    set_config current_setting table_to_xml cursor_to_xml dblink getenv version glob getvariable query query_table
+"""
 _WRITES = frozenset(_WRITE_NODES.split())
 _NONDETERMINISTIC = frozenset(_RANDOM_NAMES.split())
 _CLOCK = frozenset(_CLOCK_NAMES.split())
@@ -237,6 +239,8 @@ _SERVER_PREFIXES = (
     *("has_", "inet_", "query_to_", "schema_to_", "database_to_", "parquet_", "which_"),
 )
 _SERVER_ALLOWED = frozenset({"pg_typeof"})
+_CATALOGUES = ("information_schema.", "pg_catalog.", "system.")
+_CATALOGUE_TABLES = ("pg_", "sqlite_", "duckdb_", "pragma_")
 
 
 def _tree_refusal(tree: exp.Expr, dialect: Dialect) -> str | None:
@@ -244,26 +248,27 @@ def _tree_refusal(tree: exp.Expr, dialect: Dialect) -> str | None:
     for node in tree.walk():
         if type(node).__name__ in _WRITES:
             return f"{node.key.upper()} is not read-only"
-        if dialect != "sqlite" and isinstance(node, exp.Func):
-            reason = _function_refusal(node.name if isinstance(node, exp.Anonymous) else node.sql_name())
-            if reason:
-                return reason
+        reason = None if dialect == "sqlite" else _server_refusal(node)
+        if reason:
+            return reason
     root = tree.unnest() if isinstance(tree, exp.Subquery) else tree
     if not isinstance(root, (exp.Select, exp.SetOperation, exp.Values)):
         return "the statement is not a SELECT"
-    if (
-        isinstance(root, exp.Select)
-        and not root.expressions
-        and not root.args.get("from_", root.args.get("from"))
-    ):
+    if isinstance(root, exp.Select) and not root.expressions and not root.args.get("from_", root.args.get("from")):
         return "SELECT without anything to select"
     return None
 
 
-def _function_refusal(name: str) -> str | None:
-    """Why a function may not be called on DuckDB or PostgreSQL; SQLite's authorizer does this by an
-    allow-list."""
-    lowered = name.lower()
+def _server_refusal(node: exp.Expr) -> str | None:
+    """Why a node may not be used on DuckDB or PostgreSQL; SQLite's authorizer does this by allow-lists."""
+    exp = _sqlglot().exp
+    if isinstance(node, exp.Table):
+        place = f"{node.db}.{node.name}".lower()
+        hidden = place.startswith(_CATALOGUES) or node.name.lower().startswith(_CATALOGUE_TABLES)
+        return f"table {node.name} is not readable" if hidden else None
+    if not isinstance(node, exp.Func):
+        return None
+    lowered = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
     if lowered in _NONDETERMINISTIC:
         return f"{lowered}() is not deterministic"
     if lowered in _CLOCK:

@@ -44,9 +44,7 @@ def _result(job: Job, outcome: Outcome) -> QueryResult:
         return QueryResult("timeout", detail, seconds=outcome.seconds)
     if "MemoryError" in outcome.error:
         return QueryResult("memory", "over the worker's memory", seconds=outcome.seconds)
-    return QueryResult(
-        "unavailable", f"worker {outcome.kind}: {outcome.error[:300]}", seconds=outcome.seconds
-    )
+    return QueryResult("unavailable", f"worker {outcome.kind}: {outcome.error[:300]}", seconds=outcome.seconds)
 
 
 _pool: WorkerPool | None = None
