@@ -1,0 +1,250 @@
+"""The fork server: one warm, single-threaded interpreter behind walls, that forks one job at a time.
+
+Started as `python -I -S -c "...; from inside.fork_server import main; main(fd)"`. Over the SEQPACKET socket `fd` it gets one
+configuration message, answers with what it could enable, and then for each message `{"role", "limits"}` with seven descriptors
+forks a job and answers with how it ended. Closing the socket ends it, and with it everything it started: it is pid 1 of its
+own pid namespace. The process first started stays outside as the janitor, which removes the cgroups afterwards.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, NoReturn
+
+from . import jail, kernel
+
+DESCRIPTORS = 7  # stdin, stdout, stderr, payload, reply, from the peer job, to the peer job
+
+
+def main(control_descriptor: int) -> NoReturn:
+    """Set up, report, serve; never returns."""
+    control = socket.socket(fileno=control_descriptor)
+    config: dict[str, Any] = json.loads(control.recv(1 << 20))
+    report = jail.Report()
+    try:
+        server = _start(control, config, report)
+    except OSError as error:
+        control.send(json.dumps({"error": str(error), "enabled": report.enabled}).encode())
+        os._exit(3)
+    server.serve()
+    os._exit(0)
+
+
+def _start(control: socket.socket, config: dict[str, Any], report: jail.Report) -> Server:
+    as_root = os.geteuid() == 0 and config["privileged"]
+    if not as_root:
+        jail.own_user_namespace()
+        report.enabled.append("user namespace")
+        report.weaker.append("jobs share the server's user id: process counts rest on the user namespace")
+    kernel.unshare(kernel.CLONE_NEWPID)
+    report.enabled.append("pid namespace")
+    child = os.fork()
+    if child:
+        _janitor(child, control, config["cgroups"])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    kernel.die_with_parent()
+    _join_cgroups(config["cgroups"], report)
+    own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    _shield_from_oom(proc, report)
+    os.umask(0o022)
+    importlib.import_module(".roles", __package__)  # our own files are out of sight behind the walls
+    jail.enclose(config["readable"], report)
+    report.enabled += ["seccomp allow-list", "no new privileges", "no capabilities", "rlimits", "pid namespace per job"]
+    if as_root:
+        report.enabled.append(f"own user id ({config['user']})")
+    kernel.drop_bounding_set()
+    sys.path[:] = [*(folder for folder in sys.path if folder != config["own_folder"]), *config["packages"]]
+    for name in config["modules"]:
+        importlib.import_module(name)
+    server = Server(control, config, own_pids, proc, config["user"] if as_root else None)
+    gc.collect()
+    gc.freeze()
+    control.send(json.dumps({"enabled": report.enabled, "weaker": report.weaker}).encode())
+    return server
+
+
+def _janitor(child: int, control: socket.socket, cgroups: list[str]) -> NoReturn:
+    control.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.waitpid(child, 0)
+    for folder in cgroups:
+        for _ in range(50):
+            try:
+                os.rmdir(folder)
+                break
+            except FileNotFoundError:
+                break
+            except OSError:
+                time.sleep(0.02)
+    os._exit(0)
+
+
+def _join_cgroups(cgroups: list[str], report: jail.Report) -> None:
+    for folder in cgroups:
+        with open(f"{folder}/cgroup.procs", "w") as file:
+            file.write("0")
+    if cgroups:
+        report.enabled.append("cgroup: " + ", ".join(cgroups))
+    else:
+        report.weaker.append("no writable cgroup: memory is limited for each process, not for the job as a whole")
+
+
+def _shield_from_oom(proc: int, report: jail.Report) -> None:
+    """When the slot runs out of memory the job is to die, not the server."""
+    try:
+        _write_at(proc, "self/oom_score_adj", b"-1000")
+    except OSError:
+        report.weaker.append("the server can't be shielded from the kernel's out-of-memory killer")
+
+
+def _write_at(folder: int, path: str, text: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY, dir_fd=folder)
+    try:
+        os.write(descriptor, text)
+    finally:
+        os.close(descriptor)
+
+
+class Server:
+    """Serves jobs one after another; everything a job needs is ready before the fork."""
+
+    def __init__(
+        self, control: socket.socket, config: dict[str, Any], own_pids: int, proc: int, user: int | None
+    ) -> None:
+        self.control = control
+        self.own_pids = own_pids
+        self.proc = proc
+        self.user = user
+        self.filter = kernel.Filter(bytes.fromhex(config["filter"]))
+        self.tmp_options = config["tmp_options"]
+        self.started = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.base_memory = _mapped_bytes(proc)
+        self.roles = importlib.import_module(".roles", __package__).ROLES
+
+    def serve(self) -> None:
+        """Until the supervisor closes its end."""
+        while True:
+            message, descriptors, _, _ = socket.recv_fds(self.control, 1 << 16, DESCRIPTORS)
+            if not message:
+                return
+            if message == b"K":
+                continue  # the order to kill a job that had already ended
+            answer = self._run(json.loads(message), descriptors)
+            if answer is None:
+                return
+            self.control.send(json.dumps(answer).encode())
+
+    def _run(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
+        try:
+            kernel.unshare(kernel.CLONE_NEWPID)
+            child = os.fork()
+        except OSError as error:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            kernel.enter(self.own_pids, kernel.CLONE_NEWPID)
+            return {"infrastructure": f"could not start a job: {error}"}
+        if child == 0:
+            self._become_job(request, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        kernel.enter(self.own_pids, kernel.CLONE_NEWPID)
+        if not self._wait(child):
+            return None
+        _, status, usage = os.wait4(child, 0)
+        return {
+            "status": os.waitstatus_to_exitcode(status),
+            "started": self._had_started(),
+            "cpu": usage.ru_utime + usage.ru_stime,
+            "memory": usage.ru_maxrss * 1024,
+        }
+
+    def _wait(self, child: int) -> bool:
+        """Until the job ends, killing it when told to; False when the supervisor is gone."""
+        watched = os.pidfd_open(child)
+        poll = select.poll()
+        poll.register(watched, select.POLLIN)
+        poll.register(self.control, select.POLLIN)
+        try:
+            while True:
+                ready = {descriptor for descriptor, _ in poll.poll()}
+                if watched in ready:
+                    return True
+                order = self.control.recv(16)
+                os.kill(child, signal.SIGKILL)
+                if not order:
+                    return False
+                poll.unregister(self.control)
+        finally:
+            os.close(watched)
+
+    def _had_started(self) -> bool:
+        try:
+            return os.eventfd_read(self.started) > 0
+        except BlockingIOError:
+            return False
+
+    def _become_job(self, request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+        try:
+            os.setsid()
+            _place(descriptors, [self.started, self.proc])
+            _write_at(_PROC, "self/oom_score_adj", b"1000")
+            self._confine(request["limits"])
+            os.eventfd_write(_STARTED, 1)
+            os.closerange(_STARTED, _PROC + 1)
+        except (OSError, ValueError, KeyError) as error:
+            os.write(2, f"sandbox: {error}".encode())
+            os._exit(70)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.roles[request["role"]](request)
+        os._exit(71)
+
+    def _confine(self, limits: dict[str, Any]) -> None:
+        kernel.unshare(kernel.CLONE_NEWNS)
+        kernel.mount("tmp", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, self.tmp_options + limits["tmp"])
+        os.chdir("/tmp")
+        for name, value in limits["rlimits"].items():
+            if name == "RLIMIT_AS":
+                value += self.base_memory
+            resource.setrlimit(getattr(resource, name), (value, value))
+        if self.user is not None:
+            os.setgroups([])
+            os.setresgid(self.user, self.user, self.user)
+            os.setresuid(self.user, self.user, self.user)
+        kernel.drop_capabilities()
+        kernel.die_with_parent()
+        self.filter.load()
+
+
+_STARTED, _PROC = 7, 8
+
+
+def _place(descriptors: list[int], own: list[int]) -> None:
+    """The job's descriptors at 0..6, ours at 7 and 8, nothing else open."""
+    wanted = descriptors[:DESCRIPTORS] + own
+    highest = [os.dup2(descriptor, 64 + position) for position, descriptor in enumerate(wanted)]
+    for position, descriptor in enumerate(highest):
+        os.dup2(descriptor, position)
+    os.closerange(len(wanted), 1024)
+
+
+def _mapped_bytes(proc: int) -> int:
+    descriptor = os.open("self/statm", os.O_RDONLY, dir_fd=proc)
+    try:
+        pages = int(os.read(descriptor, 100).split()[0])
+    finally:
+        os.close(descriptor)
+    return pages * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,103 @@
+"""The fork server's own walls: namespaces and a read-only root. Runs once, before any job."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from . import kernel
+
+_MOUNT_POINTS = ("/tmp", "/mnt", "/srv", "/media", "/run", "/var/tmp", "/opt")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+INNER_USER = 60001
+
+
+@dataclass
+class Report:
+    """What was enabled; `weaker` says in words what could not be."""
+
+    enabled: list[str] = field(default_factory=list)
+    weaker: list[str] = field(default_factory=list)
+
+
+def own_user_namespace() -> None:
+    """Become an unprivileged-but-capable user of a new user namespace; for a server that is not root."""
+    user, group = os.geteuid(), os.getegid()
+    kernel.unshare(kernel.CLONE_NEWUSER)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{INNER_USER} {user} 1"),
+        ("gid_map", f"{INNER_USER} {group} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def enclose(readable: list[str], report: Report) -> None:
+    """Mount, network, IPC and UTS namespaces, then a root that holds only `readable`, /dev and an empty /tmp."""
+    kernel.unshare(kernel.CLONE_NEWNS)
+    report.enabled.append("mount namespace")
+    for flag, name in (
+        (kernel.CLONE_NEWNET, "network namespace without interfaces"),
+        (kernel.CLONE_NEWIPC, "IPC namespace"),
+        (kernel.CLONE_NEWUTS, "UTS namespace"),
+    ):
+        kernel.unshare(flag)
+        report.enabled.append(name)
+    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    root = _empty_root(readable)
+    for path in readable:
+        _show(path, root)
+    _make_devices(root)
+    os.mkdir(f"{root}/tmp", 0o1777)
+    kernel.enter_root(root)
+    _remount_read_only("/", kernel.MS_NOSUID | kernel.MS_NODEV)
+    report.enabled.append("read-only root")
+
+
+def _empty_root(readable: list[str]) -> str:
+    """A tmpfs over a folder of the host that holds nothing we need; the host itself sees no change."""
+    for point in _MOUNT_POINTS:
+        if os.path.isdir(point) and not any(path == point or path.startswith(point + "/") for path in readable):
+            kernel.mount("sandbox", point, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=1m")
+            return point
+    raise OSError(f"no free mount point among {_MOUNT_POINTS}")
+
+
+def _show(path: str, root: str) -> None:
+    target = root + path
+    if os.path.islink(path):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.symlink(os.readlink(path), target)
+        return
+    os.makedirs(target, exist_ok=True)
+    kernel.mount(path, target, None, kernel.MS_BIND | kernel.MS_REC)
+    for mounted in _mounts_under(target):
+        _remount_read_only(mounted, kernel.MS_NOSUID | kernel.MS_NODEV)
+
+
+def _mounts_under(folder: str) -> list[str]:
+    with open("/proc/self/mountinfo") as file:
+        points = [line.split()[4].encode().decode("unicode_escape") for line in file]
+    return [point for point in points if point == folder or point.startswith(folder + "/")]
+
+
+def _remount_read_only(point: str, flags: int) -> None:
+    """Keep the flags a mount already has: an ordinary user's namespace may not clear them."""
+    kept = os.statvfs(point).f_flag & (kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | 0x1C00)
+    times = ((kept & 0x1C00) >> 10) and {0x400: 1 << 10, 0x800: 1 << 11, 0x1000: 1 << 21}
+    atime = sum(flag for bit, flag in times.items() if kept & bit) if times else 0
+    kernel.mount(
+        None,
+        point,
+        None,
+        kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | flags | (kept & 0xF) | atime,
+    )
+
+
+def _make_devices(root: str) -> None:
+    os.mkdir(f"{root}/dev")
+    for name in _DEVICES:
+        with open(f"{root}/dev/{name}", "w"):
+            pass
+        kernel.mount(f"/dev/{name}", f"{root}/dev/{name}", None, kernel.MS_BIND)

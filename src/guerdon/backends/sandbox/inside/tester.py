@@ -1,0 +1,193 @@
+"""The job that holds the trusted tests: it drives the candidate in the other job and reports over a pipe only it has.
+
+The report carries the nonce of this run, which never leaves this process before the tests are over; the supervisor believes
+a report only with that nonce, exit status 0 and at least one executed assertion.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from . import instrument, pytest_file
+from .program import FROM_PEER, PAYLOAD, REPLY, TO_PEER, fresh_module, read_all
+from .remote import CandidateGone, Link, Unsupported, bind
+
+
+@dataclass
+class Outcome:
+    """What the tests showed: one (name, passed, failure) per entry; `problem` = (kind, text) where something ended them."""
+
+    entries: list[tuple[str, bool | None, str | None]] = field(default_factory=list)
+    problem: tuple[str, str] | None = None
+
+
+def run(request: dict[str, Any]) -> NoReturn:
+    """Role "tester"."""
+    task = json.loads(read_all(PAYLOAD))
+    link = Link(FROM_PEER, TO_PEER)
+    record = instrument.Record()
+    outcome = _examine(task, link, record)
+    if link.gone:
+        outcome.problem = ("candidate", link.gone)
+    report = {
+        "nonce": task["nonce"],
+        "entries": outcome.entries,
+        "problem": outcome.problem,
+        "assertions": record.executed,
+        "calls": link.calls,
+        "changed_arguments": link.changed_arguments,
+        "compared_opaque": link.compared_opaque,
+    }
+    data = json.dumps(report).encode()
+    while data:
+        data = data[os.write(REPLY, data) :]
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _examine(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcome:
+    forms: dict[str, Callable[..., Outcome]] = {"check": _check, "asserts": _asserts, "file": _file}
+    try:
+        return forms[task["form"]](task, link, record)
+    except CandidateGone as error:
+        return Outcome(_entries(record), ("candidate", str(error)))
+    except Unsupported as error:
+        return Outcome(_entries(record), ("unsupported", str(error)))
+    except SyntaxError as error:
+        return Outcome([], ("test", f"the test does not compile: {error}"))
+
+
+def _entries(record: instrument.Record) -> list[tuple[str, bool | None, str | None]]:
+    return [
+        (site.text, None if not site.runs else site.failure is None, site.failure) for site in record.sites
+    ]
+
+
+def _namespace(link: Link, record: instrument.Record, names: list[str]) -> dict[str, Any]:
+    """Globals for the tests, with the candidate's names bound; asking for their kinds waits for it to load."""
+    space = fresh_module("tests").__dict__
+    space[instrument.RECORDER] = record
+    kinds = link.ask("kinds", None, *()) if not names else link._decode(
+        link.exchange({"op": "kinds", "names": names})["value"]
+    )
+    for name, kind in zip(names, kinds, strict=False):
+        if kind != "missing":
+            space[name] = bind(link, name, kind)
+    return space
+
+
+def _check(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcome:
+    """HumanEval's form: the source defines `check(candidate)`; helpers complete in the prompt are the trusted ones."""
+    prompt = _helpers(task["prompt"], task["entry_point"])
+    tree = instrument.rewrite(ast.parse(task["test"]), record, soft=True)
+    names = [*instrument.free_names(prompt, tree), task["entry_point"]]
+    space = _namespace(link, record, list(dict.fromkeys(names)))
+    if task["entry_point"] not in space:
+        return Outcome([], ("candidate", f"{task['entry_point']} is not defined by the program"))
+    candidate = space[task["entry_point"]]
+    if problem := _execute(prompt, space, "test") or _execute(tree, space, "test"):
+        return Outcome(_entries(record), problem)
+    if not callable(space.get("check")):
+        return Outcome([], ("test", "the test defines no check(candidate)"))
+    problem = _guard(lambda: space["check"](candidate), "candidate")
+    return Outcome(_entries(record), problem)
+
+
+def _helpers(prompt: str, entry_point: str) -> ast.Module:
+    """The imports and finished functions of a prompt, without the function to be written."""
+    try:
+        body = ast.parse(prompt).body
+    except SyntaxError:
+        return ast.Module([], [])
+    kept = [node for node in body if getattr(node, "name", None) != entry_point and not isinstance(node, ast.Expr)]
+    return ast.Module(kept, [])
+
+
+def _asserts(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcome:
+    """MBPP's form: setup code, then separate assert statements, one entry each."""
+    setup = ast.parse(task["setup"])
+    units: list[tuple[str, ast.Module, int]] = []
+    for source in task["tests"]:
+        tree = instrument.rewrite(ast.parse(source), record, soft=True)
+        units.append((source, tree, len(record.sites)))
+    space = _namespace(link, record, instrument.free_names(setup, *(tree for _, tree, _ in units)))
+    if problem := _execute(setup, space, "test"):
+        return Outcome([], problem)
+    entries: list[tuple[str, bool | None, str | None]] = []
+    first = 0
+    for source, tree, last in units:
+        problem = _execute(tree, space, "candidate")
+        sites = record.sites[first:last]
+        failure = (problem and problem[1]) or next((site.failure for site in sites if site.failure), None)
+        passed = failure is None and any(site.runs for site in sites)
+        entries.append((source.strip()[:200], passed, failure if failure or passed else "no assertion ran"))
+        first = last
+    return Outcome(entries)
+
+
+def _file(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcome:
+    """A pytest or unittest file that imports the candidate from `task["module"]`."""
+    tree = instrument.rewrite(ast.parse(task["test"]), record, soft=False)
+    imported = [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == task["module"]
+        for alias in node.names
+    ]
+    names = list(dict.fromkeys([*imported, *instrument.free_names(tree)]))
+    space = _namespace(link, record, [name for name in names if name != "*"])
+    sys.modules[task["module"]] = _CandidateModule(task["module"], link)
+    pytest_file.install()
+    if problem := _execute(tree, space, "test"):
+        return Outcome([], problem)
+    entries = []
+    for name, call in pytest_file.collect(space):
+        before = record.executed
+        try:
+            problem = _guard(call, "candidate")
+        except pytest_file.Skipped:
+            continue
+        passed = problem is None and record.executed > before
+        entries.append((name, passed, problem[1] if problem else None if passed else "no assertion ran"))
+    return Outcome(entries, None if entries else ("test", "the file holds no test"))
+
+
+class _CandidateModule(types.ModuleType):
+    def __init__(self, name: str, link: Link) -> None:
+        super().__init__(name)
+        self._link = link
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        (kind,) = self._link._decode(self._link.exchange({"op": "kinds", "names": [name]})["value"])
+        if kind == "missing":
+            raise AttributeError(f"the program does not define {name}")
+        value = bind(self._link, name, kind)
+        self.__dict__[name] = value
+        return value
+
+
+def _execute(tree: ast.Module, space: dict[str, Any], blame: str) -> tuple[str, str] | None:
+    return _guard(lambda: exec(compile(tree, "tests.py", "exec"), space), blame)  # noqa: S102  # the task's own tests
+
+
+def _guard(action: Callable[[], object], blame: str) -> tuple[str, str] | None:
+    """None, or (whose fault, what) when the action raised; what the candidate raised is always the candidate's."""
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001  # a test may raise anything; it becomes a recorded failure
+        if type(error).__name__ == "Skipped":
+            raise
+        fault = "candidate" if getattr(error, "from_candidate", False) or isinstance(error, AssertionError) else blame
+        return fault, f"{type(error).__name__}: {error}"[:300]
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        return "test", f"the test ended the process: {type(error).__name__}"
+    return None

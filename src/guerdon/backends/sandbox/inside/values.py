@@ -1,0 +1,151 @@
+"""How a value crosses a process border: JSON whose containers and rarer types are tagged, exact in both directions.
+
+Plain JSON stands for None, bool, int (up to 2**53), finite float, str and list; everything else is an object with one key,
+its type: `{"tuple": [...]}`, `{"dict": [[key, value], ...]}`, `{"int": "0x1f..."}`, `{"float": "nan"}`. A subclass of a plain
+type crosses as the plain value it holds, read with the *base* type's methods, so that an object which claims to equal
+everything arrives as the number or text that it really is.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import datetime
+import decimal
+import fractions
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+Json = Any
+MAX_DEPTH: Final = 100
+_EXACT_INT: Final = 1 << 53
+
+
+class NotPlain(TypeError):
+    """The value is not plain data, or is nested too deeply, or does not decode."""
+
+
+def encode(value: Any, opaque: Callable[[object], Json] | None = None, depth: int = 0) -> Json:
+    """The JSON form of `value`; `opaque` answers for objects that are not plain data (default: `NotPlain`).
+
+    >>> encode((1, {"a": float("inf")}))
+    {'tuple': [1, {'dict': [['a', {'float': 'inf'}]]}]}
+    """
+    kind = type(value)
+    if value is None or kind is bool or kind is str:
+        return value
+    if kind is int:
+        return value if -_EXACT_INT <= value <= _EXACT_INT else {"int": hex(value)}
+    if kind is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if depth > MAX_DEPTH:
+        raise NotPlain(f"nested deeper than {MAX_DEPTH}, or holds itself")
+    if kind is list:
+        return [encode(item, opaque, depth + 1) for item in value]
+    rule = _ENCODERS.get(kind)
+    if rule is not None:
+        tag, parts = rule
+        return {tag: encode(parts(value), opaque, depth + 1)}
+    for base in _BASES:
+        if base in kind.__mro__:
+            return encode(_plain(value, base), opaque, depth + 1)
+    if opaque is not None:
+        return opaque(value)
+    raise NotPlain(f"{kind.__name__} is not plain data")
+
+
+def decode(form: Json, opaque: Callable[[Json], object] | None = None, depth: int = 0) -> Any:
+    """The value of a JSON form; `NotPlain` for anything that `encode` can't have written.
+
+    >>> decode({"tuple": [1, {"set": [2]}]})
+    (1, {2})
+    """
+    if depth > 2 * MAX_DEPTH:
+        raise NotPlain("nested too deeply")
+    if form is None or type(form) in (bool, int, float, str):
+        return form
+    if type(form) is list:
+        return [decode(item, opaque, depth + 1) for item in form]
+    if type(form) is not dict or len(form) != 1:
+        raise NotPlain("not a tagged value")
+    ((tag, parts),) = form.items()
+    if tag == "handle":
+        if opaque is None:
+            raise NotPlain("an opaque object where plain data is needed")
+        return opaque(parts)
+    build = _DECODERS.get(tag)
+    if build is None:
+        raise NotPlain(f"unknown tag {tag[:40]!r}")
+    try:
+        return build(decode(parts, opaque, depth + 1))
+    except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
+        raise NotPlain(f"malformed {tag}") from error
+
+
+def _plain(value: Any, base: Any) -> object:
+    """The content of a subclass instance, read past any method the subclass overrides."""
+    if base is int:
+        return int.__add__(value, 0)
+    if base is float:
+        return float.__add__(value, 0.0)
+    if base is str:
+        return "".join(str.__iter__(value))
+    if base is dict:
+        return dict(dict.items(value))
+    if base in (bytes, bytearray):
+        return base(memoryview(value))
+    return base(base.__iter__(value))
+
+
+_BASES: Final = (int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
+
+_ENCODERS: Final[dict[type, tuple[str, Callable[[Any], object]]]] = {
+    tuple: ("tuple", list),
+    set: ("set", list),
+    frozenset: ("frozenset", list),
+    dict: ("dict", lambda value: [[key, item] for key, item in value.items()]),
+    collections.Counter: ("Counter", lambda value: [[key, item] for key, item in dict.items(value)]),
+    collections.OrderedDict: ("OrderedDict", lambda value: [[key, item] for key, item in dict.items(value)]),
+    collections.defaultdict: ("dict", lambda value: [[key, item] for key, item in dict.items(value)]),
+    collections.deque: ("deque", list),
+    bytes: ("bytes", lambda value: base64.b64encode(value).decode()),
+    bytearray: ("bytearray", lambda value: base64.b64encode(value).decode()),
+    complex: ("complex", lambda value: [value.real, value.imag]),
+    range: ("range", lambda value: [value.start, value.stop, value.step]),
+    fractions.Fraction: ("Fraction", lambda value: [value.numerator, value.denominator]),
+    decimal.Decimal: ("Decimal", str),
+    datetime.date: ("date", lambda value: value.isoformat()),
+    datetime.time: ("time", lambda value: value.isoformat()),
+    datetime.datetime: ("datetime", lambda value: value.isoformat()),
+    datetime.timedelta: ("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
+}
+
+
+def _wide_int(text: str) -> int:
+    if not text.lstrip("-").startswith("0x"):
+        raise ValueError("not hexadecimal")
+    return int(text, 16)
+
+
+_DECODERS: Final[dict[str, Callable[[Any], object]]] = {
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "dict": dict,
+    "Counter": lambda pairs: collections.Counter(dict(pairs)),
+    "OrderedDict": collections.OrderedDict,
+    "deque": collections.deque,
+    "bytes": lambda text: base64.b64decode(text, validate=True),
+    "bytearray": lambda text: bytearray(base64.b64decode(text, validate=True)),
+    "complex": lambda parts: complex(*parts),
+    "range": lambda parts: range(*parts),
+    "Fraction": lambda parts: fractions.Fraction(*parts),
+    "Decimal": decimal.Decimal,
+    "date": datetime.date.fromisoformat,
+    "time": datetime.time.fromisoformat,
+    "datetime": datetime.datetime.fromisoformat,
+    "timedelta": lambda parts: datetime.timedelta(*parts),
+    "int": _wide_int,
+    "float": {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}.__getitem__,
+}

@@ -1,0 +1,220 @@
+"""One fork server seen from outside: start it, hand it a job with its descriptors, read how the job ended."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from . import cgroups
+from .result import MIB, Infrastructure, Limits, Refused
+from .seccomp import job_filter
+
+FIRST_USER: Final = 61_000
+_WARM: Final = (
+    "math json re collections itertools functools heapq bisect typing string random datetime copy operator fractions decimal"
+    " statistics"
+).split()
+_BOOT: Final = "import sys; sys.path.insert(0, {folder!r}); from inside.fork_server import main; main({descriptor})"
+_STACK_BYTES: Final = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """How a fork server is built.
+
+    `interpreter`: the Python that runs the jobs (default: the one below any virtual environment). `packages`: folders shown
+    read-only and put on the jobs' path. `modules`: imported once, before the first fork. `allow_exec`: jobs may start
+    programs. `privileged`: use root's powers where the caller has them; False forces the user-namespace way.
+    """
+
+    interpreter: str = ""
+    packages: tuple[str, ...] = ()
+    modules: tuple[str, ...] = tuple(_WARM)
+    allow_exec: bool = False
+    privileged: bool = True
+    cgroup: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a job ended, as the fork server saw it."""
+
+    status: int
+    cpu_seconds: float
+    peak_memory_bytes: int
+
+
+class ForkServer:
+    """A running fork server; one job at a time, one thread at a time."""
+
+    def __init__(self, config: ServerConfig, number: int) -> None:
+        """Start it; raises `Refused` when this host does not let it put up its walls."""
+        if platform.system() != "Linux":
+            raise Refused(f"the zygote back end needs Linux, this is {platform.system()}")
+        try:
+            code = job_filter(allow_exec=config.allow_exec)
+        except NotImplementedError as error:
+            raise Refused(str(error)) from error
+        self._group, no_group = cgroups.make_slot(Limits().processes) if config.cgroup else (None, "not asked for")
+        self._memory_limit = 0
+        self.owner = os.getpid()
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                self._process = _spawn(config, theirs.fileno())
+            self.report = self._handshake(config, code, number)
+        except (OSError, Refused) as error:
+            self.close()
+            raise error if isinstance(error, Refused) else Refused(f"can't start the fork server: {error}") from error
+        if self._group is None and config.cgroup:
+            self.report["weaker"].append(f"cgroup: {no_group}")
+
+    def _handshake(self, config: ServerConfig, code: bytes, number: int) -> dict[str, Any]:
+        self.control.settimeout(20.0)
+        self.control.send(json.dumps(self._setup(config, code, number)).encode())
+        answer = self.control.recv(1 << 16)
+        if not answer:
+            raise Refused(f"the fork server ended while starting: {self._last_words()}")
+        report: dict[str, Any] = json.loads(answer)
+        if "error" in report:
+            raise Refused(f"no isolation on this host: {report['error']}")
+        return report
+
+    def _setup(self, config: ServerConfig, code: bytes, number: int) -> dict[str, Any]:
+        return {
+            "privileged": config.privileged,
+            "readable": _readable(config.interpreter or _base_interpreter(), config.packages),
+            "packages": list(config.packages),
+            "modules": list(config.modules),
+            "own_folder": str(Path(__file__).parent),
+            "filter": code.hex(),
+            "user": FIRST_USER + number,
+            "tmp_options": "mode=1777,",
+            "cgroups": self._group.folders if self._group else [],
+        }
+
+    def submit(self, role: str, limits: Limits, descriptors: list[int], **extra: Any) -> None:
+        """Start a job with these seven descriptors (the caller keeps and closes its own copies)."""
+        self._limit_memory(limits.memory_bytes)
+        request = {"role": role, "limits": job_limits(limits), **extra}
+        try:
+            socket.send_fds(self.control, [json.dumps(request).encode()], descriptors)
+        except OSError as error:
+            raise Infrastructure(f"the fork server is gone: {error}") from error
+
+    def ended(self) -> Ended:
+        """Read the answer about the running job; raises `Infrastructure` when the job never properly started."""
+        try:
+            answer = self.control.recv(1 << 16)
+        except OSError as error:
+            raise Infrastructure(f"the fork server does not answer: {error}") from error
+        if not answer:
+            raise Infrastructure(f"the fork server ended: {self._last_words()}")
+        report = json.loads(answer)
+        if "infrastructure" in report:
+            raise Infrastructure(report["infrastructure"])
+        if not report["started"]:
+            raise Infrastructure(f"the job could not be confined (status {report['status']})")
+        return Ended(report["status"], report["cpu"], report["memory"])
+
+    def kill_job(self) -> None:
+        """SIGKILL for the job's pid 1, and so for everything in the job; harmless when it has already ended."""
+        try:
+            self.control.send(b"K")
+        except OSError as error:
+            raise Infrastructure(f"the fork server is gone: {error}") from error
+
+    def oom_kills(self) -> int:
+        """Processes the kernel has killed in this slot for lack of memory."""
+        return self._group.oom_kills() if self._group else 0
+
+    def _limit_memory(self, job_bytes: int) -> None:
+        if self._group is not None and job_bytes != self._memory_limit:
+            self._group.limit_memory(job_bytes + 64 * MIB)
+            self._memory_limit = job_bytes
+
+    def _last_words(self) -> str:
+        try:
+            self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "no message"
+        return (self._process.stderr.read() if self._process.stderr else b"").decode(errors="replace")[-500:]
+
+    def close(self) -> None:
+        """End the server, its jobs, its groups; safe to call twice."""
+        self.control.close()
+        process = getattr(self, "_process", None)
+        if process is not None:
+            try:
+                process.wait(3.0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stderr:
+                process.stderr.close()
+        if self._group is not None:
+            self._group.remove()
+
+    def abandon(self) -> None:
+        """After a fork, in the child: let go of the parent's server without ending it."""
+        self.control.close()
+
+
+def _spawn(config: ServerConfig, descriptor: int) -> subprocess.Popen[bytes]:
+    boot = _BOOT.format(folder=str(Path(__file__).parent), descriptor=descriptor)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}
+    if "LD_LIBRARY_PATH" in os.environ:
+        environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    return subprocess.Popen(
+        [config.interpreter or _base_interpreter(), "-I", "-S", "-X", "utf8", "-c", boot],
+        pass_fds=(descriptor,),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
+        cwd="/",
+        start_new_session=True,
+    )
+
+
+def _base_interpreter() -> str:
+    return os.environ.get("GUERDON_SANDBOX_PYTHON") or getattr(sys, "_base_executable", "") or sys.executable
+
+
+@lru_cache(maxsize=16)
+def _readable_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, ...]:
+    prefix = Path(interpreter).resolve().parent.parent
+    wanted = ["/usr", "/lib", "/lib64", "/lib32", str(prefix), *(str(Path(folder).resolve()) for folder in packages)]
+    kept: list[str] = []
+    for path in wanted:
+        if os.path.lexists(path) and not any(path == other or path.startswith(other + "/") for other in kept):
+            kept.append(path)
+    return tuple(kept)
+
+
+def _readable(interpreter: str, packages: tuple[str, ...]) -> list[str]:
+    return list(_readable_folders(interpreter, packages))
+
+
+def job_limits(limits: Limits) -> dict[str, Any]:
+    return {
+        "tmp": f"size={limits.file_bytes},nr_inodes={limits.files}",
+        "rlimits": {
+            "RLIMIT_AS": limits.memory_bytes,
+            "RLIMIT_CPU": math.ceil(limits.seconds) + 1,
+            "RLIMIT_NPROC": limits.processes,
+            "RLIMIT_FSIZE": limits.file_bytes,
+            "RLIMIT_NOFILE": limits.open_files,
+            "RLIMIT_STACK": min(_STACK_BYTES, limits.memory_bytes),
+            "RLIMIT_CORE": 0,
+        },
+    }

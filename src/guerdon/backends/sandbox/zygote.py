@@ -1,0 +1,98 @@
+"""The default back end: jobs in a warm fork server's namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from .drive import Job, drive
+from .pool import Pool, shared_pool, with_retry
+from .result import Infrastructure, Limits, Refused, Result
+from .server import ForkServer, ServerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Zygote:
+    """Runs programs, call cases and test pairs; all methods block and may be called from any number of threads.
+
+    `config` says how the fork servers are built; `testers` how those are that hold trusted tests (the same by default, but
+    never the same server). Servers are shared by all users of an equal configuration in this process.
+    """
+
+    config: ServerConfig = ServerConfig()
+    candidates: Pool | None = None
+    testers: Pool | None = None
+
+    def _pools(self) -> tuple[Pool, Pool]:
+        first = self.candidates or shared_pool(self.config)
+        return first, self.testers or shared_pool(self.config, "testers")
+
+    def run_program(self, program: str, stdin: bytes, limits: Limits) -> Result:
+        """The program as `__main__`, with `stdin`."""
+        return self._single("program", program.encode("utf-8", "surrogatepass"), limits, stdin)
+
+    def run_binary(self, image: bytes, arguments: list[str], stdin: bytes, limits: Limits) -> Result:
+        """An executable file; needs a configuration with `allow_exec`."""
+        return self._single("binary", image, limits, stdin, arguments)
+
+    def answer_calls(self, payload: dict[str, Any], limits: Limits) -> Result:
+        """Role "calls" (see `inside.candidate`); the replies are in `Result.reply`."""
+        return self._single("calls", json.dumps(payload).encode(), limits, b"")
+
+    def examine(
+        self, program: str, tests: dict[str, Any], limits: Limits, test_limits: Limits
+    ) -> tuple[Result, Result]:
+        """Tests in one job against the program in another: (the tests' end, the program's end)."""
+
+        def attempt() -> tuple[Result, Result]:
+            candidates, testers = self._pools()
+            with candidates.borrow() as server, testers.borrow() as test_server:
+                return _drive_pair(server, test_server, program, tests, limits, test_limits)
+
+        return with_retry(attempt)
+
+    def _single(
+        self, role: str, payload: bytes, limits: Limits, stdin: bytes, arguments: list[str] | None = None
+    ) -> Result:
+        def attempt() -> Result:
+            with self._pools()[0].borrow() as server:
+                job = Job(server, role, payload, limits, stdin=stdin, arguments=arguments)
+                return drive([job])[0]
+
+        try:
+            return with_retry(attempt)
+        except Infrastructure as error:
+            return Result("infrastructure", None, "", "", 0.0, reason=str(error))
+        except Refused as error:
+            return Result("refused", None, "", "", 0.0, reason=str(error))
+
+
+def _drive_pair(
+    server: ForkServer,
+    test_server: ForkServer,
+    program: str,
+    tests: dict[str, Any],
+    limits: Limits,
+    test_limits: Limits,
+) -> tuple[Result, Result]:
+    """Two jobs joined by two pipes. Pipes, not sockets: nothing but bytes can cross them."""
+    to_candidate, from_tester = os.pipe2(os.O_CLOEXEC)
+    to_tester, from_candidate = os.pipe2(os.O_CLOEXEC)
+    jobs: list[Job] = []
+    try:
+        try:
+            payload = json.dumps({"program": program}).encode()
+            jobs.append(Job(server, "candidate", payload, limits, peer=(to_candidate, from_candidate)))
+            payload = json.dumps(tests).encode()
+            jobs.append(Job(test_server, "tester", payload, test_limits, peer=(to_tester, from_tester)))
+        finally:
+            for descriptor in (to_candidate, from_tester, to_tester, from_candidate):
+                os.close(descriptor)
+        candidate, tester = drive(jobs, leader=1)
+    except BaseException:
+        for job in jobs:
+            job.close()
+        raise
+    return tester, candidate

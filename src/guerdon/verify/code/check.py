@@ -1,0 +1,67 @@
+"""The public way to grade code: one completion, many, or awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Final
+
+from guerdon.backends.sandbox import Limits, isolating_backend, slots_by_default
+
+from .grade import Sandbox, grade
+from .static import suspicions
+from .tasks import read_task
+from .verdict import Verdict
+
+DEFAULT_SECONDS: Final = 5.0
+_LOCK: Final = threading.Lock()
+_executor: ThreadPoolExecutor | None = None
+
+
+def check_code(completion: str, task: Mapping[str, Any], *, backend: str | Sandbox = "auto", **limits: Any) -> Verdict:
+    """Run a completion's code in the sandbox and judge it against a task.
+
+    `task`: a HumanEval row, an MBPP row, `{"entry_point": "add", "cases": [[[2, 3], 5], ...]}`,
+    `{"entry_point": ..., "test": "def check(candidate): ..."}`, `{"stdio": [["input", "output"], ...]}` or
+    `{"pytest": "..."}`; see `tasks.read_task`. `limits`: fields of `Limits` (`seconds` is for the whole grading, per input
+    for stdio tasks; default 5). The expected answers stay in this process, or in a second sandbox that the code can't reach.
+
+    The verdict's `passed` is None where nothing can be said: the sandbox failed twice, this host can't isolate, the task's
+    own test is broken. Raises `TaskError` for a row that is no task.
+
+    >>> check_code("def add(a, b): return a + b", {"entry_point": "add", "cases": [[[2, 3], 5]]}).passed
+    True
+    """
+    read = read_task(task)
+    sandbox = isolating_backend(backend) if isinstance(backend, str) else backend
+    chosen = Limits(seconds=DEFAULT_SECONDS).with_changes(**limits)
+    verdict = grade(completion, read, sandbox, chosen)
+    seen = [*verdict.tampering, *suspicions(verdict.extracted.code, read)]
+    return replace(verdict, tampering=list(dict.fromkeys(seen)))
+
+
+def check_code_many(
+    pairs: Sequence[tuple[str, Mapping[str, Any]]], *, backend: str | Sandbox = "auto", **limits: Any
+) -> list[Verdict]:
+    """`check_code` of every (completion, task) pair, in order, with every slot of the sandbox kept busy."""
+    return list(_threads().map(lambda pair: check_code(pair[0], pair[1], backend=backend, **limits), pairs))
+
+
+async def acheck_code(
+    completion: str, task: Mapping[str, Any], *, backend: str | Sandbox = "auto", **limits: Any
+) -> Verdict:
+    """`check_code` without blocking the event loop."""
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_threads(), lambda: check_code(completion, task, backend=backend, **limits))
+
+
+def _threads() -> ThreadPoolExecutor:
+    """One thread per slot: more would only wait in line."""
+    global _executor
+    with _LOCK:
+        if _executor is None:
+            _executor = ThreadPoolExecutor(slots_by_default(), thread_name_prefix="guerdon-code")
+        return _executor

@@ -1,0 +1,127 @@
+"""Code out of chat text: which block was taken, and why. Evidence in its own right, separate from any verdict."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Policy = Literal["entry-point", "last", "first", "longest"]
+MAX_CODE_CHARACTERS: Final = 200_000
+_FENCE: Final = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*$", re.MULTILINE)
+_STARTS: Final = ("def ", "async def ", "class ", "import ", "from ", "@")
+_TAGS: Final = {
+    "python": ("python", "py", "python3", "py3"),
+    "cpp": ("cpp", "c++", "cc", "cxx"),
+    "rust": ("rust", "rs"),
+    "javascript": ("javascript", "js", "node"),
+    "sql": ("sql", "sqlite", "postgresql", "duckdb"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block: its tag as written (lower case) and its text."""
+
+    tag: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """`code` is what will be run; `how` says in words where it came from; `blocks` is how many fenced blocks there were."""
+
+    code: str
+    how: str
+    blocks: int
+
+
+def fenced_blocks(text: str) -> list[Block]:
+    """All fenced blocks in order; one that is never closed runs to the end of the text.
+
+    >>> fenced_blocks("Hi\\n```py\\nx = 1\\n```\\n")
+    [Block(tag='py', text='x = 1\\n')]
+    """
+    blocks: list[Block] = []
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence[1][0] == opened[1][0] and len(fence[1]) >= len(opened[1]) and not fence[2]:
+            blocks.append(Block(opened[2].lower(), text[opened.end() + 1 : fence.start()]))
+            opened = None
+    if opened is not None:
+        blocks.append(Block(opened[2].lower(), text[opened.end() + 1 :]))
+    return blocks
+
+
+def extract_code(
+    text: str, *, language: str = "python", entry_point: str = "", policy: Policy = "entry-point"
+) -> Extracted:
+    """The code of a completion.
+
+    Fenced blocks with a tag of `language` come before untagged ones, and those before blocks in other languages. Among the
+    best kind, `policy` picks: "entry-point" the last block that defines `entry_point` (else the last), "last", "first",
+    "longest". Without a fence the whole text is taken when it parses, else its part from the first line that starts a
+    statement; when nothing parses, the text as it is.
+
+    >>> extract_code("Use this:\\n```python\\ndef f(): return 1\\n```").code
+    'def f(): return 1\\n'
+    """
+    text = text[:MAX_CODE_CHARACTERS].replace("\r\n", "\n")
+    blocks = fenced_blocks(text)
+    if not blocks:
+        return _unfenced(text, language)
+    tags = _TAGS.get(language, (language,))
+    for kind, wanted in (("tagged", tags), ("untagged", ("",))):
+        chosen = [block for block in blocks if block.tag in wanted]
+        if chosen:
+            block, why = _pick(chosen, entry_point, policy)
+            return Extracted(block.text, f"{kind} block, {why}", len(blocks))
+    block, why = _pick(blocks, entry_point, policy)
+    return Extracted(block.text, f"block tagged {block.tag!r}, {why}", len(blocks))
+
+
+def _pick(blocks: list[Block], entry_point: str, policy: Policy) -> tuple[Block, str]:
+    if len(blocks) == 1:
+        return blocks[0], "the only one"
+    if policy == "first":
+        return blocks[0], "the first"
+    if policy == "longest":
+        return max(blocks, key=lambda block: len(block.text)), "the longest"
+    if policy == "entry-point" and entry_point:
+        for block in reversed(blocks):
+            if defines(block.text, entry_point):
+                return block, f"the last that defines {entry_point}"
+    return blocks[-1], "the last"
+
+
+def defines(code: str, entry_point: str) -> bool:
+    """Whether the code binds the name at its top level, by its text alone."""
+    name = re.escape(entry_point.partition(".")[0])
+    return re.search(rf"^(?:async\s+def|def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=", code, re.MULTILINE) is not None
+
+
+def parsed(code: str) -> ast.Module | None:
+    """The syntax tree, or None for code that does not parse or is too deep or too large to."""
+    if len(code) > MAX_CODE_CHARACTERS:
+        return None
+    try:
+        return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _unfenced(text: str, language: str) -> Extracted:
+    if language != "python" or parsed(text) is not None or text[:1] in (" ", "\t"):
+        return Extracted(text, "whole text", 0)
+    lines = text.splitlines(keepends=True)
+    starts = [number for number, line in enumerate(lines) if line.startswith(_STARTS)]
+    ends = [len(lines)] + [number for number in range(len(lines) - 1, 0, -1) if lines[number][:1].isalpha()][:8]
+    for first in starts[:8]:
+        for last in ends:
+            part = "".join(lines[first:last])
+            if last > first and parsed(part) is not None:
+                return Extracted(part, f"lines {first + 1} to {last} of unfenced text", 0)
+    return Extracted(text, "whole text, which does not parse", 0)

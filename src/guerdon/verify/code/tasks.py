@@ -1,0 +1,164 @@
+"""The forms a coding task can come in, each read into one small value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from guerdon.core.errors import GuerdonError
+
+from .compare import TextRule, Tolerance
+
+
+class TaskError(GuerdonError, ValueError):
+    """A row that is no coding task; the message names the forms that are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call: positional and named arguments, and the value expected of it."""
+
+    arguments: tuple[Any, ...]
+    expected: Any
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CallTask:
+    """Function call cases, compared by the parent. `in_place`: the arguments after the call are the answer."""
+
+    entry_point: str
+    cases: tuple[Case, ...]
+    prompt: str = ""
+    setup: str = ""
+    tolerance: Tolerance = Tolerance()
+    in_place: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StdioTask:
+    """Whole programs: (input, expected output) pairs, compared by a rule or by a checker program."""
+
+    pairs: tuple[tuple[str, str], ...]
+    rule: TextRule = "tokens"
+    checker: str = ""
+    tolerance: Tolerance = Tolerance()
+
+
+@dataclass(frozen=True, slots=True)
+class TestTask:
+    """Trusted test code: `form` "check" (defines check(candidate)), "asserts" (`tests` one by one), "file" (pytest, unittest)."""
+
+    __test__ = False  # a task, not a test case of ours
+
+    form: str
+    tests: tuple[str, ...]
+    entry_point: str = ""
+    prompt: str = ""
+    setup: str = ""
+    module: str = "solution"
+
+
+Task = CallTask | StdioTask | TestTask
+_FORMS = (
+    "HumanEval (prompt, test, entry_point), MBPP (test_list, test_setup_code), {entry_point, cases}, {entry_point, test}, "
+    "{stdio: [[input, output], ...]}, {input_output: {inputs, outputs, fn_name}}, {pytest: source}"
+)
+
+
+def read_task(row: Mapping[str, Any]) -> Task:
+    """The task in a row; raises `TaskError` saying what is missing.
+
+    >>> read_task({"entry_point": "add", "cases": [[[2, 3], 5]]}).cases[0].expected
+    5
+    """
+    if "cases" in row:
+        return _call_task(row, _text(row, "entry_point"), row["cases"])
+    if "stdio" in row:
+        return _stdio_task(row, row["stdio"])
+    if "input_output" in row:
+        return _input_output(row)
+    if "pytest" in row:
+        return TestTask("file", (_text(row, "pytest"),), module=str(row.get("module", "solution")))
+    if "test_list" in row or isinstance(row.get("test"), (list, tuple)):
+        return _mbpp(row)
+    if isinstance(row.get("test"), str):
+        return _test_source(row, row["test"])
+    raise TaskError(f"no coding task in a row with the keys {sorted(map(str, row))}; known forms: {_FORMS}")
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    if not isinstance(value, str) or not value:
+        raise TaskError(f"the task's {key!r} must be a non-empty string, not {value!r:.60}")
+    return value
+
+
+def _tolerance(row: Mapping[str, Any]) -> Tolerance:
+    return Tolerance(
+        float(row.get("rel_tol", 1e-6)), float(row.get("abs_tol", 1e-9)), bool(row.get("tuple_is_list", False))
+    )
+
+
+def _call_task(row: Mapping[str, Any], entry_point: str, cases: Any) -> CallTask:
+    if not isinstance(cases, Sequence) or isinstance(cases, str) or not cases:
+        raise TaskError("'cases' must be a non-empty list of [arguments, expected]")
+    return CallTask(
+        entry_point,
+        tuple(_case(number, case) for number, case in enumerate(cases)),
+        prompt=str(row.get("prompt", "")) if row.get("prompt_is_code") else "",
+        setup=str(row.get("setup", "")),
+        tolerance=_tolerance(row),
+        in_place=bool(row.get("in_place", False)),
+    )
+
+
+def _case(number: int, case: Any) -> Case:
+    if isinstance(case, Mapping) and "expected" in case:
+        return Case(tuple(case.get("args", ())), case["expected"], dict(case.get("kwargs", {})))
+    if isinstance(case, Sequence) and not isinstance(case, str) and len(case) == 2:
+        arguments, expected = case
+        if isinstance(arguments, Sequence) and not isinstance(arguments, str):
+            return Case(tuple(arguments), expected)
+    raise TaskError(f"case {number} must be [arguments, expected] or {{args, kwargs, expected}}, not {case!r:.80}")
+
+
+def _stdio_task(row: Mapping[str, Any], pairs: Any) -> StdioTask:
+    if not pairs:
+        raise TaskError("'stdio' must hold at least one [input, output] pair")
+    read = []
+    for number, pair in enumerate(pairs):
+        first, second = (pair["input"], pair["output"]) if isinstance(pair, Mapping) else pair
+        if not isinstance(first, str) or not isinstance(second, str):
+            raise TaskError(f"stdio pair {number} must be two strings")
+        read.append((first, second))
+    rule = row.get("compare", "tokens")
+    if rule not in ("tokens", "exact", "lines"):
+        raise TaskError(f"'compare' must be tokens, lines or exact, not {rule!r}")
+    return StdioTask(tuple(read), rule, str(row.get("checker", "")), _tolerance(row))
+
+
+def _input_output(row: Mapping[str, Any]) -> Task:
+    """APPS and LiveCodeBench rows: inputs and outputs, with `fn_name` for call-style tasks."""
+    spec = row["input_output"]
+    inputs, outputs = spec["inputs"], spec["outputs"]
+    if len(inputs) != len(outputs):
+        raise TaskError(f"{len(inputs)} inputs but {len(outputs)} outputs")
+    if spec.get("fn_name"):
+        return _call_task({"tuple_is_list": True, **row}, spec["fn_name"], list(zip(inputs, outputs, strict=True)))
+    return _stdio_task(row, list(zip(inputs, outputs, strict=True)))
+
+
+def _mbpp(row: Mapping[str, Any]) -> TestTask:
+    tests = row.get("test_list") or row.get("test") or ()
+    if not tests or not all(isinstance(test, str) for test in tests):
+        raise TaskError("'test_list' must be a non-empty list of assert statements")
+    return TestTask("asserts", tuple(tests), setup=str(row.get("test_setup_code", "") or ""))
+
+
+def _test_source(row: Mapping[str, Any], source: str) -> TestTask:
+    if re.search(r"^def check\(", source, re.MULTILINE):
+        return TestTask("check", (source,), _text(row, "entry_point"), prompt=str(row.get("prompt", "")))
+    return TestTask("file", (source,), str(row.get("entry_point", "")), module=str(row.get("module", "solution")))
