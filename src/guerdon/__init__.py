@@ -56,9 +56,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Axis", "AxisError", "DataError", "Explanation", "Failure", "FailureRateWarning", "Frame", "Group", "GuerdonError",
-    "Interval", "MissingExtraError", "NonFiniteError", "Reward", "Rollout", "Score", "Scored", "Scores", "Session",
-    "Signal", "SignalError", "SpecError", "Step", "UnknownScoreError", "column", "connect", "constant", "credit", "data",
-    "judge", "load_spec", "maximum", "method", "methods", "minimum", "shape", "signal", "testing", "transform", "verify",
-    "when",
+    "Axis", "AxisError", "DataError", "Explanation", "Failure", "FailureRateWarning", "Frame", "Group",
+    "GuerdonError", "Interval", "MissingExtraError", "NonFiniteError", "Reward", "Rollout", "Score", "Scored",
+    "Scores", "Session", "Signal", "SignalError", "SpecError", "Step", "UnknownScoreError", "column", "connect",
+    "constant", "credit", "data", "judge", "load_spec", "maximum", "method", "methods", "minimum", "shape",
+    "signal", "testing", "transform", "verify", "when",
 ]  # fmt: skip

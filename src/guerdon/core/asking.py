@@ -1,6 +1,7 @@
 """Asking a signal: dispatch to its resource, cache, failure policy, and from raw replies to scores.
 
-This is the one boundary where any exception of a signal is caught: it becomes a *failure* of that item, with its reason.
+This is the one boundary where any exception of a signal is caught: it becomes a *failure* of that item, with its
+reason.
 """
 
 from __future__ import annotations
@@ -56,8 +57,13 @@ class Replies:
 def settle(raw: Sequence[Any], bounds: Interval) -> Replies:
     """Scores from what a signal returned: numbers, bools, `Score`, ``None``; whatever is no score has failed."""
     if set(map(type, raw)) <= _NUMBERS:
-        values = np.array(raw, dtype=np.float64)
-        if len(values) == 0 or (math.isfinite(values.sum()) and bounds.low <= values.min() and values.max() <= bounds.high):
+        try:
+            values = np.array(raw, dtype=np.float64)
+        except OverflowError:  # an integer beyond float64: looked at one by one below
+            values = np.array([np.nan])
+        if len(values) == 0 or (
+            math.isfinite(values.sum()) and bounds.low <= values.min() and values.max() <= bounds.high
+        ):
             return Replies(values, np.ones(len(values), dtype=np.bool_), None, None)
     entries = [_settled(item, bounds) for item in raw]
     known = np.array([value is not None for value, _, _, _ in entries], dtype=np.bool_)
@@ -106,22 +112,29 @@ class Asker:
         """
         if not items:
             return []
-        if self.leaf.cached and self.leaf.stable:
+        if self.leaf.cached:
             raw = await self._with_cache(items)
         else:
             raw = await self._fresh(items, lambda indices, replies: None)
         if self.leaf.per == self.leaf.axis:
             return [self._under_policy(settle(raw, self.leaf.range))]
-        return [self._under_policy(self._several(r, None if expected is None else expected[i])) for i, r in enumerate(raw)]
+        return [
+            self._under_policy(self._several(r, None if expected is None else expected[i])) for i, r in enumerate(raw)
+        ]
 
     def _several(self, raw: Any, count: int | None) -> Replies:
         """The replies of a signal that gives several scores for one item."""
         if isinstance(raw, Failed) or raw is None or (isinstance(raw, Score) and raw.value is None):
             return settle([raw] * (1 if count is None else count), self.leaf.range)
         if isinstance(raw, (str, bytes, Mapping)) or not hasattr(raw, "__len__"):
-            return settle([Failed(f"returned {type(raw).__name__}, not a list of scores")] * (count or 1), self.leaf.range)
+            return settle(
+                [Failed(f"returned {type(raw).__name__}, not a list of scores")] * (count or 1),
+                self.leaf.range,
+            )
         if count is not None and len(raw) != count:
-            return settle([Failed(f"returned {len(raw)} scores for {count} {self.leaf.axis}s")] * count, self.leaf.range)
+            return settle(
+                [Failed(f"returned {len(raw)} scores for {count} {self.leaf.axis}s")] * count, self.leaf.range
+            )
         return settle(list(raw), self.leaf.range)
 
     def _under_policy(self, replies: Replies) -> Replies:
@@ -190,9 +203,7 @@ class Asker:
             return isinstance(raw, Failed)
         return _settled(raw, self.leaf.range)[3]
 
-    async def _dispatch(
-        self, items: Sequence[Any], todo: list[int], raw: list[Any], keep: Keep
-    ) -> None:
+    async def _dispatch(self, items: Sequence[Any], todo: list[int], raw: list[Any], keep: Keep) -> None:
         call, manner = self.leaf.ready(), self.leaf.manner
         units = list(_chunks(todo, manner.batch_size)) if manner.batch else None
 
@@ -215,10 +226,17 @@ class Asker:
             for part in _chunks(todo, manner.batch_size if manner.batch else 4096):
                 subject = [items[i] for i in part]
                 work = _one_call if manner.batch else _one_each
-                done(part, await asyncio.to_thread(work, call, subject) if self.in_loop else work(call, subject))
+                done(
+                    part,
+                    await asyncio.to_thread(work, call, subject) if self.in_loop else work(call, subject),
+                )
 
     async def _in_event_loop(
-        self, call: Callable[..., Any], items: Sequence[Any], units: list[list[int]], done: Callable[..., None]
+        self,
+        call: Callable[..., Any],
+        items: Sequence[Any],
+        units: list[list[int]],
+        done: Callable[..., None],
     ) -> None:
         """As many at once as the resource allows; the deadline starts when an item's turn has come."""
         gate, queue = self.session.gate(self.leaf.manner.needs), iter(units)
@@ -244,7 +262,11 @@ class Asker:
                 group.create_task(serve())
 
     async def _in_threads(
-        self, call: Callable[..., Any], items: Sequence[Any], units: list[list[int]], done: Callable[..., None]
+        self,
+        call: Callable[..., Any],
+        items: Sequence[Any],
+        units: list[list[int]],
+        done: Callable[..., None],
     ) -> None:
         loop, threads = asyncio.get_running_loop(), self.session.threads(self.leaf.manner.needs)
         queue, work = iter(units), _one_call if self.leaf.manner.batch else _one_each
@@ -262,15 +284,19 @@ class Asker:
     ) -> None:
         call = Portable(self.leaf.function, self.leaf.params)
         limit = self.leaf.manner.timeout or PROCESS_TIMEOUT
-        for part in _chunks(units if units is not None else todo, _CHUNK):  # type: ignore[arg-type]
-            subjects = [[items[i] for i in u] for u in part] if units is not None else [items[i] for i in part]  # type: ignore[attr-defined]
+        for part in _chunks(units or [[i] for i in todo], _CHUNK):
+            subjects = [[items[i] for i in unit] if units else items[unit[0]] for unit in part]
             outcomes = await self.session.pool.amap(call, subjects, timeout=limit)
-            replies = [o.value if o.kind == "ok" else Failed(o.error.splitlines()[0] if o.error else o.kind) for o in outcomes]
-            if units is None:
-                done(part, replies)
-                continue
-            for unit, reply in zip(part, replies, strict=True):
-                done(unit, _spread(reply, len(unit)))  # type: ignore[arg-type]
+            replies = [o.value if o.kind == "ok" else Failed(_first_line(o.error) or o.kind) for o in outcomes]
+            if units:
+                for unit, reply in zip(part, replies, strict=True):
+                    done(unit, _spread(reply, len(unit)))
+            else:
+                done([unit[0] for unit in part], replies)
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0] if text else ""
 
 
 def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
@@ -282,7 +308,7 @@ def _one_each(call: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     for item in items:
         try:
             replies.append(call(item))
-        except Exception as error:  # noqa: BLE001, PERF203  # the boundary named above
+        except Exception as error:  # noqa: BLE001  # the boundary named above
             replies.append(Failed(error))
     return replies
 

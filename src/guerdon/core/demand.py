@@ -17,7 +17,7 @@ def home(frame: Frame, axis: str) -> str:
 
 
 def moved(frame: Frame, mask: Mask, source: str, target: str) -> Mask:
-    """The mask on ``source`` seen from ``target``: an item above is wanted if any below it is, one below if its owner is."""
+    """The mask on ``source`` seen from ``target``: an item is wanted if any below it is, or if its owner is."""
     if mask is None or source == target:
         return mask
     start, end = frame.axis(source), frame.axis(target)

@@ -88,7 +88,7 @@ class Run:
             else:
                 stack.append((node, True))
                 first = stages(node)[0] if node.children else ()
-                stack.extend((node.children[i], False) for i in first)
+                stack.extend((node.children[i], False) for i in reversed(first))
         leaves = [n for n in order.values() if not n.children]
         await self._together([self.scores(n, None) for n in leaves])
         for node in order.values():
@@ -136,7 +136,9 @@ class Run:
         got: list[Scores | None] = [None] * len(node.children)
         for stage in stages(node):
             wanted = [self._wanted(node, i, got, mask, place) for i in stage]
-            found = await self._together([self._operand(node.children[i], w, place) for i, w in zip(stage, wanted, strict=True)])
+            found = await self._together(
+                [self._operand(node.children[i], w, place) for i, w in zip(stage, wanted, strict=True)]
+            )
             for i, scores in zip(stage, found, strict=True):
                 got[i] = scores
         operands = [s for s in got if s is not None]
@@ -187,7 +189,10 @@ class Run:
         seen = mask if place == scores.axis.name else mask[scores.axis.owner_in(place)]
         if seen.all():
             return scores
-        reasons = np.where(seen, scores.reasons if scores.reasons is not None else None, NOT_ASKED)
+        reasons: ObjectArray = (
+            np.full(len(scores), None, dtype=object) if scores.reasons is None else scores.reasons.copy()
+        )
+        reasons[~seen] = NOT_ASKED
         return Scores.of(scores.axis, np.where(seen, scores.values, 0.0), scores.known & seen, reasons, scores.evidence)
 
     def alarms(self) -> tuple[str, ...]:
@@ -247,12 +252,12 @@ class Leaf:
         self._full: Scores | None = None
 
     async def scores(self, mask: Mask) -> Scores:
-        """Scores on the signal's axis; units that ``mask`` (on the axis' home) touches are asked if they were not yet."""
+        """Scores on the signal's axis; units that ``mask`` (on the axis' home) touches are asked, each once."""
         place = home(self.frame, self.node.axis)
         want = moved(self.frame, mask, place, self.node.per)
         fresh = np.flatnonzero(~self._asked if want is None else want & ~self._asked)
         offsets = self._offsets()
-        items = self.units if len(fresh) == len(self.units) else [self.units[i] for i in fresh]
+        items = self.units if len(fresh) == len(self.units) else [self.units[i] for i in fresh.tolist()]
         counts = None if offsets is None else np.diff(offsets)[fresh].tolist()
         replies = await self.asker.ask(items, counts)
         if self.node.per == self.node.axis:

@@ -91,7 +91,7 @@ def _feed_function(state: hashlib.blake2b, fn: Callable[..., Any], seen: set[int
     code = getattr(fn, "__code__", None)
     if code is None:
         if not isinstance(fn, types.BuiltinFunctionType):
-            _feed(state, {k: v for k, v in sorted(vars(fn).items())}, seen)
+            _feed(state, dict(vars(fn)), seen)
         return
     cells = []
     for cell in fn.__closure__ or ():

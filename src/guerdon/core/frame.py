@@ -65,7 +65,9 @@ class Frame:
             elif name == "token":
                 self._axes[name] = self._token_axis()
             else:
-                raise AxisError(f"axis '{name}' is not given by the rollouts: a column or a signal must bring its sizes")
+                raise AxisError(
+                    f"axis '{name}' is not given by the rollouts: a column or a signal must bring its sizes"
+                )
         return self._axes[name]
 
     def knows(self, name: str) -> bool:
@@ -73,7 +75,9 @@ class Frame:
         return name in self._axes or name in ("step", "token")
 
     def _token_axis(self) -> Axis:
-        tokens = np.array([len(r.tokens if r.tokens is not None else r.logprobs or ()) for r in self.rollouts], np.int64)
+        tokens = np.array(
+            [len(r.tokens if r.tokens is not None else r.logprobs or ()) for r in self.rollouts], np.int64
+        )
         if not any(r.step_tokens is not None for r in self.rollouts):
             return Axis.under(self.rollout, tokens, "token")
         per_step: list[int] = []

@@ -1,7 +1,7 @@
 """The operators of reward expressions, as functions on scores with unknowns.
 
-Arithmetic and comparison of an unknown part are unknown, the reasons carried along. ``both``, ``either`` and the product
-of values in [0, 1] are three-valued: where a known part already decides, the result is known and the rest is not asked.
+Arithmetic and comparison of an unknown part are unknown, the reasons carried along. ``both``, ``either`` and the
+product of values in [0, 1] are three-valued: where a known part decides, the result is known and the rest not asked.
 """
 
 from __future__ import annotations
@@ -141,16 +141,14 @@ def either(a: Scores, b: Scores) -> Scores:
     return _decided(np.maximum, 1.0, a, b)
 
 
-@transform(
-    "product", version=1, range=lambda a, b: a * b, lazy=Laziness(_one_by_one, _undecided(0.0), reorder=True)
-)
+@transform("product", version=1, range=lambda a, b: a * b, lazy=Laziness(_one_by_one, _undecided(0.0), reorder=True))
 def joint(a: Scores, b: Scores) -> Scores:
     """The product of two scores in [0, 1]. A known 0 decides."""
     return _decided(np.multiply, 0.0, a, b)
 
 
 def multiply(a: Any, b: Any) -> Any:
-    """``a * b``. Of two rewards in [0, 1], a known 0 decides and the other is not asked; else unknown parts stay unknown."""
+    """``a * b``. Of two rewards in [0, 1], a known 0 decides and the other is not asked; else unknown stays unknown."""
     if isinstance(a, Reward) and isinstance(b, Reward) and a.range.unit and b.range.unit:
         return joint(a, b)
     return times(a, b)
@@ -182,7 +180,7 @@ def _branch(position: int, earlier: Sequence[Scores | None]) -> BoolArray | None
     condition = earlier[0]
     if position == 0 or condition is None:
         return None
-    return condition.known & (condition.values == (1.0 if position == 1 else 0.0))
+    return np.asarray(condition.known & (condition.values == (1.0 if position == 1 else 0.0)))
 
 
 def _branch_range(condition: Interval, then: Interval, otherwise: Interval) -> Interval:

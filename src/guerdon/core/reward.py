@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -34,7 +33,7 @@ class Reward:
     """Where its known values can lie."""
     children: tuple[Reward, ...] = ()
     stable = True
-    """Whether the fingerprint is the same in every process; scores of other nodes are never cached."""
+    """Whether the fingerprint is the same in every process; else it stands for this object only."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -63,9 +62,8 @@ class Reward:
         return Bounded(self, Interval(low, high))
 
     def _with(self, **changes: object) -> Self:
-        twin = copy.copy(self)
-        for key, value in changes.items():
-            object.__setattr__(twin, key, value)
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, **changes)
         return twin
 
     def walk(self) -> Iterator[Reward]:
@@ -98,7 +96,7 @@ class Reward:
         session: Session | None = None,
         unknown: UnknownPolicy = "keep",
     ) -> Scored:
-        """Score ``rollouts`` (rollouts, plain mappings, or a frame). Works in any thread and inside a running event loop.
+        """Score ``rollouts`` (rollouts, plain mappings, or a frame), in any thread and inside a running event loop.
 
         ``unknown`` says what unknown scores become at this edge: ``"keep"``, ``"raise"``, ``"group-mean"`` or a number.
         """
@@ -213,7 +211,9 @@ class Reward:
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
-        raise TypeError("a reward is an expression, not a truth value: use & for and, | for or, ~ for not, gd.when for if")
+        raise TypeError(
+            "a reward is an expression, not a truth value: use & for and, | for or, ~ for not, gd.when for if"
+        )
 
     def mean(self, *, to: str | None = None, missing: str = "unknown") -> Reward:
         """Mean up to the parent axis, or to the axis ``to``."""

@@ -47,7 +47,7 @@ def _in_new_thread(task: Coroutine[Any, Any, T]) -> T:
     def work() -> None:
         try:
             box.append(asyncio.run(task))
-        except BaseException as error:  # handed to the caller's thread
+        except BaseException as error:  # noqa: BLE001  # raised again in the caller's thread
             errors.append(error)
 
     thread = threading.Thread(target=work, name="guerdon-nested")

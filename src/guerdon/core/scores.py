@@ -184,10 +184,9 @@ class Scores:
         if policy == "keep" or self.known.all():
             return self
         if policy == "raise":
-            first = int(np.flatnonzero(~self.known)[0])
-            raise UnknownScoreError(
-                f"{int((~self.known).sum())} of {len(self)} scores are unknown, the first ({first}): {self.reason(first)}"
-            )
+            holes = np.flatnonzero(~self.known)
+            why = self.reason(int(holes[0]))
+            raise UnknownScoreError(f"{len(holes)} of {len(self)} scores are unknown, the first ({holes[0]}): {why}")
         if policy == "group-mean":
             offsets = self.axis.offsets_over("prompt")
             count = segment_count(self.known, offsets)
@@ -201,9 +200,7 @@ class Scores:
         return Scores.of(self.axis, np.where(self.known, self.values, fill), known, self, self.evidence)
 
 
-def _reasons(
-    size: int, known: BoolArray, given: str | ObjectArray | Scores | Sequence[Scores] | None
-) -> ObjectArray:
+def _reasons(size: int, known: BoolArray, given: str | ObjectArray | Scores | Sequence[Scores] | None) -> ObjectArray:
     """One text per unknown item: the one given, or those of the parts joined."""
     if isinstance(given, np.ndarray):
         return given
@@ -215,15 +212,20 @@ def _reasons(
         if part.reasons is None or part.axis.size != size:
             continue
         mine = ~known & ~part.known
-        fresh = mine & np.equal(out, None)
+        fresh = mine & _blank(out)
         both = np.flatnonzero(mine & ~fresh & (out != part.reasons))
         out[fresh] = part.reasons[fresh]
         for item in both:
             texts = out[item].split("; ")
             if part.reasons[item] not in texts and part.reasons[item] != NOT_ASKED:
                 out[item] = part.reasons[item] if texts == [NOT_ASKED] else "; ".join([*texts, part.reasons[item]])
-    out[~known & np.equal(out, None)] = "unknown"
+    out[~known & _blank(out)] = "unknown"
     return out
+
+
+def _blank(reasons: ObjectArray) -> BoolArray:
+    """Where no reason is given yet."""
+    return np.array([r is None for r in reasons], dtype=np.bool_)
 
 
 def aligned(*parts: Scores) -> tuple[Scores, ...]:

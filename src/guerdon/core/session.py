@@ -15,7 +15,15 @@ from guerdon.core.workers import WorkerPool, default_pool
 Entry = tuple[float | None, str, Mapping[str, Any] | None]
 """A cached score: value (``None``: unknown), reason, evidence."""
 
-DEFAULT_LIMITS: Mapping[str, int] = {"cpu": 1, "process": 0, "sandbox": 2, "lm": 32, "judge": 32, "embedder": 1, "gpu": 1}
+DEFAULT_LIMITS: Mapping[str, int] = {
+    "cpu": 1,
+    "process": 0,
+    "sandbox": 2,
+    "lm": 32,
+    "judge": 32,
+    "embedder": 1,
+    "gpu": 1,
+}
 """How many items of a resource are served at once; 0 for ``process`` means one per core."""
 
 
@@ -42,8 +50,8 @@ class Tally:
 class Session:
     """Holds what several calls share. Without one, each call to ``score`` has its own.
 
-    ``limits`` bounds how many items each resource serves at once. ``cache`` keeps scores of dear signals. ``state`` maps
-    the fingerprints of rewards with memory to their state, and is replaced as a whole when a call succeeds.
+    ``limits`` bounds how many items each resource serves at once. ``cache`` keeps scores of dear signals. ``state``
+    maps the fingerprints of rewards with memory to their state, and is replaced as a whole when a call succeeds.
     ``on_progress(done, asked)`` is called while items are asked. ``tallies`` counts, by signal.
     """
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import uuid
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, Literal, overload
 
 from guerdon.core.axis import lineage
@@ -126,8 +128,10 @@ class Signal(Reward):
             raise SignalError('an async signal runs in the event loop; needs="process" is for sync functions')
         if manner.timeout is not None and not self.is_async and manner.needs != "process":
             if manner.needs != "cpu":
-                raise SignalError(f'a sync signal on "{manner.needs}" can\'t be stopped: make it async, or needs="process"')
-            manner = _replace(manner, needs="process")  # only a process can be stopped
+                raise SignalError(
+                    f'a sync signal on "{manner.needs}" can\'t be stopped: make it async, or needs="process"'
+                )
+            manner = replace(manner, needs="process")  # only a process can be stopped
         self.manner = manner
         self.key = key or f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
         self.version = version
@@ -137,21 +141,22 @@ class Signal(Reward):
     @overload
     def __call__(self, **params: Any) -> Signal: ...
     @overload
-    def __call__(self, item: Any, /, **params: Any) -> Any: ...
+    def __call__(self, item: Any, /, *more: Any, **params: Any) -> Any: ...
     def __call__(self, *item: Any, **params: Any) -> Any:
         if item:
             return self.function(*item, **{**self.params, **params})
         for name in params:
             if name not in self.parameters:
-                raise SignalError(f"{self.key} has no parameter {name!r}; it has {', '.join(self.parameters) or 'none'}")
-        return self._with(params={**self.params, **params}, name=None)
+                raise SignalError(
+                    f"{self.key} has no parameter {name!r}; it has {', '.join(self.parameters) or 'none'}"
+                )
+        made: Signal = self._with(params={**self.params, **params}, name=None)
+        return made
 
     def using(self, **manner: Any) -> Signal:
         """The same signal asked in another manner: ``needs``, ``timeout``, ``failure``, ``cache``, ``reads``..."""
-        return Signal(
-            self.function, axis=self.axis, per=self.per, range=self.range, manner=_replace(self.manner, **manner),
-            key=self.key, version=self.version, params=self.params,
-        )._with(name=self.name)  # fmt: skip
+        changed = replace(self.manner, **manner)
+        return _rebuild({**self._recipe(), "function": self.function, "manner": changed})
 
     @cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -183,7 +188,11 @@ class Signal(Reward):
     @cached_property
     def fingerprint(self) -> str:
         """Stable hash of code (or version) and parameters; one of this object only where that can't be taken."""
-        return digest(*self._identity()) if self.stable else digest("unstable", self.key, uuid.uuid4().bytes)
+        return (
+            digest(*self._identity())
+            if self.stable
+            else digest("unstable", self.key, _token(self.function), repr(self.params))
+        )
 
     def _identity(self) -> tuple[object, ...]:
         made = self.version if self.version is not None else self.function
@@ -208,10 +217,12 @@ class Signal(Reward):
         return {"function": _portable(self.function), **{f: getattr(self, f) for f in fields}}
 
 
-def _replace(manner: Manner, **changes: Any) -> Manner:
-    from dataclasses import replace
+_TOKENS: weakref.WeakKeyDictionary[Callable[..., Any], str] = weakref.WeakKeyDictionary()
 
-    return replace(manner, **changes)
+
+def _token(function: Callable[..., Any]) -> str:
+    """A text that stands for this very function object, in this process."""
+    return _TOKENS.setdefault(function, uuid.uuid4().hex)
 
 
 def _portable(function: Callable[..., Any]) -> tuple[str, str] | bytes:
@@ -230,22 +241,25 @@ def _portable(function: Callable[..., Any]) -> tuple[str, str] | bytes:
     return data
 
 
-def _found(portable: tuple[str, str] | bytes) -> Callable[..., Any]:
+def _found(portable: tuple[str, str] | bytes | Callable[..., Any]) -> Callable[..., Any]:
     import importlib
     import pickle
 
+    if callable(portable):
+        return portable
     if isinstance(portable, bytes):
         function: Callable[..., Any] = pickle.loads(portable)  # our own bytes, inside a pickle that is loaded already
         return function
     found: Any = importlib.import_module(portable[0])
     for part in portable[1].split("."):
         found = getattr(found, part)
-    return found.function if isinstance(found, Signal) else found  # type: ignore[no-any-return]
+    return found.function if isinstance(found, Signal) else found
 
 
 def _rebuild(recipe: dict[str, Any]) -> Signal:
-    name, function = recipe.pop("name"), _found(recipe.pop("function"))
-    return Signal(function, **recipe)._with(name=name)  # type: ignore[no-any-return]
+    name, function = recipe.pop("name"), recipe.pop("function")
+    made: Signal = Signal(_found(function), **recipe)._with(name=name)
+    return made
 
 
 class Portable:
@@ -273,7 +287,7 @@ def items_of(frame: Frame, per: str) -> Sequence[Any]:
         return [Step(r, i) for r in frame.rollouts for i in range(len(r.steps or ()))]
     ends = frame.rollout.offsets
     assert ends is not None
-    return [Group(frame.rollouts[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [Group(frame.rollouts[a:b]) for a, b in pairwise(ends)]
 
 
 @overload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
@@ -90,7 +91,7 @@ class Transform:
     def replaced(self, bound: inspect.BoundArguments, swap: Callable[[Any], Any]) -> inspect.BoundArguments:
         """The same arguments with every operand passed through ``swap``."""
         fresh = {n: _mapped(v, swap) if n in self.operands else v for n, v in bound.arguments.items()}
-        return inspect.BoundArguments(self.signature, fresh)  # type: ignore[arg-type]  # any mapping will do
+        return inspect.BoundArguments(self.signature, OrderedDict(fresh))
 
     def __repr__(self) -> str:
         return f"<transform {self.traits.key}{self.signature}>"
@@ -129,7 +130,7 @@ class Apply(Reward):
     def initial_state(self) -> State:
         """The first state of a function with memory, made from its parameters."""
         assert self.transform.traits.initial is not None
-        params = {n: v for n, v in self.bound.arguments.items() if n not in self.transform.operands}
+        params = {n: v for n, v in self.bound.arguments.items() if n not in (*self.transform.operands, "state")}
         return self.transform.traits.initial(**params)
 
     def _identity(self) -> tuple[object, ...]:
@@ -149,7 +150,7 @@ class Apply(Reward):
         return {**self.__dict__, "bound": dict(self.bound.arguments)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        bound = inspect.BoundArguments(state["transform"].signature, state.pop("bound"))
+        bound = inspect.BoundArguments(state["transform"].signature, OrderedDict(state.pop("bound")))
         self.__dict__.update(state, bound=bound)
 
 

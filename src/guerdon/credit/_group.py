@@ -16,8 +16,8 @@ from guerdon.shape._normalise import centre, member_wise, zscore
 def group_relative(x: Scores, *, scale: Literal["std", "none"] = "std", ddof: int = 0, eps: float = 0.0) -> Scores:
     """Group-relative advantage: ``A_i = (r_i - mean(r)) / (std(r) + eps)``, or without the division.
 
-    ``scale="std"`` is GRPO (Shao et al. 2024, arXiv:2402.03300), ``"none"`` Dr. GRPO (Liu et al. 2025, arXiv:2503.20783).
-    Takes and returns shape ``(rollouts,)``. Unknown rollouts move no mean; a group without spread gives exactly 0; one
+    ``scale="std"`` is GRPO (Shao et al. 2024, arXiv:2402.03300), ``"none"`` Dr. GRPO (Liu et al. 2025,
+    arXiv:2503.20783). Takes and returns shape ``(rollouts,)``. Unknown rollouts move no mean; a group without spread gives exactly 0; one
     with fewer than two known members is unknown.
 
     >>> import guerdon as gd

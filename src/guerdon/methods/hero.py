@@ -55,7 +55,12 @@ def _start(**_: object) -> Mapping[str, Any]:
     range=lambda x, low=0.4, high=3.0, **_: Interval(low, high),
 )
 def spread_weight(
-    x: Scores, *, low: float = 0.4, high: float = 3.0, slope: float = 6.0, state: Mapping[str, Any] | None = None
+    x: Scores,
+    *,
+    low: float = 0.4,
+    high: float = 3.0,
+    slope: float = 6.0,
+    state: Mapping[str, Any] | None = None,
 ) -> tuple[Scores, Mapping[str, Any]]:
     """A weight per group that grows with its spread: ``low + (high - low) / (1 + exp(-slope (sigma - sigma_bar)))``.
 
@@ -68,4 +73,7 @@ def spread_weight(
     count = seen + int(known.sum())
     mean = ((state or _start())["mean"] * seen + float(sigma[known].sum())) / max(count, 1)
     values = low + (high - low) / (1.0 + np.exp(-slope * (sigma - mean)))
-    return Scores.of(x.axis.ancestor("prompt"), values, known, "no known score in the group"), {"mean": mean, "groups": count}
+    return Scores.of(x.axis.ancestor("prompt"), values, known, "no known score in the group"), {
+        "mean": mean,
+        "groups": count,
+    }

@@ -1,4 +1,4 @@
-"""Group statistics over known members: the one home of counts, means, spreads and extremes within a prompt's rollouts."""
+"""Group statistics over known members: the one home of counts, means, spreads and extremes within a group."""
 
 from __future__ import annotations
 
