@@ -113,6 +113,11 @@ def _first_token(sql: str) -> int:
     return len(sql)
 
 
+def _first_word(sql: str) -> str:
+    words = sql[_first_token(sql) :].split(maxsplit=1)
+    return words[0][:20].upper() if words else "nothing"
+
+
 @dataclass(frozen=True)
 class Guarded:
     """What the guard says about one statement.
@@ -151,8 +156,10 @@ def guard(sql: str, dialect: Dialect = "sqlite") -> Guarded:
     try:
         tree = parse(sql, dialect)
     except SyntaxProblem as problem:
+        if problem.syntax and not _QUERY_START.match(sql, _first_token(sql)):
+            return Guarded(sql, f"refused: {_first_word(sql)} is not a SELECT statement")
         return Guarded(sql, str(problem), syntax=problem.syntax)
-    refused = _tree_refusal(tree, dialect)
+    refused = _tree_refusal(tree, dialect) or _root_refusal(tree, sql)
     if refused:
         return Guarded(sql, "refused: " + refused)
     return Guarded(sql.strip().rstrip(";").rstrip(), reads=_reads_table(tree))
@@ -244,17 +251,23 @@ _CATALOGUE_TABLES = ("pg_", "sqlite_", "duckdb_", "pragma_")
 
 
 def _tree_refusal(tree: exp.Expr, dialect: Dialect) -> str | None:
-    exp = _sqlglot().exp
     for node in tree.walk():
         if type(node).__name__ in _WRITES:
-            return f"{node.key.upper()} is not read-only"
+            name = node.name if type(node).__name__ == "Command" else node.key
+            return f"{name.upper()[:20]} is not read-only"
         reason = None if dialect == "sqlite" else _server_refusal(node)
         if reason:
             return reason
+    return None
+
+
+def _root_refusal(tree: exp.Expr, sql: str) -> str | None:
+    exp = _sqlglot().exp
     root = tree.unnest() if isinstance(tree, exp.Subquery) else tree
     if not isinstance(root, (exp.Select, exp.SetOperation, exp.Values)):
-        return "the statement is not a SELECT"
-    if isinstance(root, exp.Select) and not root.expressions and not root.args.get("from_", root.args.get("from")):
+        return f"{_first_word(sql)} is not a SELECT statement"
+    empty = isinstance(root, exp.Select) and not root.expressions
+    if empty and not root.args.get("from_", root.args.get("from")):
         return "SELECT without anything to select"
     return None
 

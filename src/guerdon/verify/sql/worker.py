@@ -4,10 +4,11 @@ that."""
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from guerdon.core.workers import Outcome, WorkerPool
 from guerdon.verify.sql.run import Job, QueryResult, execute
-from guerdon.verify.sql.statement import guard
+from guerdon.verify.sql.statement import Dialect, guard
 
 KILL_AFTER = 0.1
 """Seconds past a job's own limit at which its worker is killed; the engines' own deadlines come first."""
@@ -19,7 +20,7 @@ guard("SELECT 1 FROM t ORDER BY 1 LIMIT 1", "sqlite")
 
 
 def execute_all(jobs: list[Job], pool: WorkerPool | None = None) -> list[QueryResult]:
-    """Run jobs in killable workers; results in order.
+    """Run jobs of one dialect in killable workers; results in order.
 
     A job that overran its limit in C code is killed and reads ``timeout``. A worker that died twice on the
     same job, and anything else that is no fault of the statement, reads ``unavailable``.
@@ -29,10 +30,23 @@ def execute_all(jobs: list[Job], pool: WorkerPool | None = None) -> list[QueryRe
     if not jobs:
         return results
     seconds = max(job.limits.seconds for job in jobs)
-    outcomes = (pool or sql_pool()).map(execute, jobs, timeout=seconds + KILL_AFTER)
+    outcomes = (pool or sql_pool()).map(_entry(jobs[0].dialect), jobs, timeout=seconds + KILL_AFTER)
     for job, outcome in zip(jobs, outcomes, strict=True):
         results.append(_result(job, outcome))
     return results
+
+
+def _entry(dialect: Dialect) -> Callable[[Job], QueryResult]:
+    """The function to send to workers: its module loads what the dialect needs before any deadline starts."""
+    if dialect == "duckdb":
+        from guerdon.verify.sql.duck import execute_duckdb
+
+        return execute_duckdb
+    if dialect == "postgres":
+        from guerdon.verify.sql.postgres import execute_postgres
+
+        return execute_postgres
+    return execute
 
 
 def _result(job: Job, outcome: Outcome) -> QueryResult:
