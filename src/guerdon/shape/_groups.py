@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
-from guerdon.core.axis import BoolArray, FloatArray, IntArray
+from guerdon.core.axis import Axis, BoolArray, FloatArray, IntArray
 from guerdon.core.scores import Scores, aligned
 from guerdon.core.segments import segment_max, segment_min
 
 TOO_FEW = "fewer than two known members in the group"
+
+Across = Literal["group", "label"]
+"""What is compared: all items of the prompt, or those at one label (this criterion, this test) over its rollouts."""
 
 
 @dataclass(frozen=True)
@@ -28,28 +33,47 @@ class Groups:
     count: int
 
     @classmethod
-    def of(cls, x: Scores, within: Scores | None = None, axis: str = "prompt") -> Groups:
-        """The groups of ``x`` under ``axis``; with ``within``, a group is split by equal values of that score."""
-        if within is None:
-            return cls(x.values, x.known, x.axis.owner_in(axis), x.axis.ancestor(axis).size)
-        data, by = aligned(x, within)
-        keys = np.stack([data.axis.owner_in(axis).astype(np.float64), by.values])
-        unique, owner = np.unique(keys, axis=1, return_inverse=True)
-        return cls(data.values, data.known & by.known, owner.reshape(-1), unique.shape[1])
+    def of(
+        cls,
+        x: Scores,
+        within: Scores | None = None,
+        axis: str = "prompt",
+        *,
+        where: Scores | None = None,
+        across: Across = "group",
+    ) -> Groups:
+        """The groups of ``x`` under ``axis``.
+
+        With ``within``, a group is split by equal values of that score; with ``across="label"``, by the items' labels.
+        With ``where``, a 0/1 score, only items where it is 1 are members.
+        """
+        if across not in ("group", "label"):
+            raise ValueError(f'across={across!r}: choose "group" or "label"')
+        data, *others = aligned(*[p for p in (x, within, where) if p is not None])
+        known = np.logical_and.reduce([data.known, *[p.known for p in others]])
+        if where is not None:
+            known &= others[-1].values == 1.0
+        owner, count = data.axis.owner_in(axis), data.axis.ancestor(axis).size
+        if across == "label":
+            owner, count, _ = cells(owner, labels(data.axis))
+        if within is not None:
+            owner, count, _ = cells(owner, others[0].values)
+        return cls(data.values, known, owner, count)
 
     def at(self, per_group: FloatArray | BoolArray | IntArray) -> FloatArray:
         """A per-group value for every item, shape ``(n,)``."""
-        return np.asarray(per_group)[self.owner]
+        return np.asarray(np.asarray(per_group)[self.owner])
 
     @cached_property
     def members(self) -> FloatArray:
         """How many known members each group has."""
-        return np.bincount(self.owner, weights=self.known, minlength=self.count)
+        return np.bincount(self.owner, weights=self.known, minlength=self.count).astype(np.float64, copy=False)
 
     @cached_property
     def total(self) -> FloatArray:
         """Sum of each group's known members."""
-        return np.bincount(self.owner, weights=np.where(self.known, self.values, 0.0), minlength=self.count)
+        values = np.where(self.known, self.values, 0.0)
+        return np.bincount(self.owner, weights=values, minlength=self.count).astype(np.float64, copy=False)
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -57,10 +81,16 @@ class Groups:
         return np.asarray(self.total / np.maximum(self.members, 1))
 
     def std(self, ddof: int = 0) -> FloatArray:
-        """Standard deviation with ``ddof`` (0: population, 1: sample); exactly 0 where all members are equal."""
-        off = np.where(self.known, self.values - self.at(self.mean), 0.0)
-        squares = np.bincount(self.owner, weights=off * off, minlength=self.count)
-        spread = np.sqrt(squares / np.maximum(self.members - ddof, 1))
+        """Standard deviation with ``ddof`` (0: population, 1: sample); 0 exactly where all are equal."""
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            off = np.where(self.known, self.values - self.at(self.mean), 0.0)
+            squares = np.bincount(self.owner, weights=off * off, minlength=self.count)
+            spread = np.sqrt(squares / np.maximum(self.members - ddof, 1))
+            lost = ~self.flat & ~((spread > 0) & np.isfinite(spread))
+            if lost.any():  # squares that overflow or vanish: the same with deviations in units of the width
+                unit = np.where(self.flat, 1.0, self.high - self.low)
+                squares = np.bincount(self.owner, weights=(off / self.at(unit)) ** 2, minlength=self.count)
+                spread = np.where(lost, unit * np.sqrt(squares / np.maximum(self.members - ddof, 1)), spread)
         return np.where(self.flat, 0.0, spread)
 
     @cached_property
@@ -78,9 +108,39 @@ class Groups:
         """Groups whose known members are all equal: tested as max == min, never as a small deviation."""
         return np.asarray(self.low >= self.high)
 
-    def _extreme(self, empty: float, reduce: object) -> FloatArray:
-        assert callable(reduce)
-        order = np.argsort(self.owner, kind="stable")
+    @cached_property
+    def order(self) -> IntArray | None:
+        """The items in group order; ``None`` if they stand in it already."""
+        return None if (self.owner[1:] >= self.owner[:-1]).all() else np.argsort(self.owner, kind="stable")
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        """Where each group's items start and end in `order`, shape ``(count + 1,)``."""
         offsets = np.zeros(self.count + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.owner, minlength=self.count), out=offsets[1:])
-        return np.asarray(reduce(np.where(self.known, self.values, empty)[order], offsets, empty))
+        return offsets
+
+    def _extreme(self, empty: float, reduce: Callable[[FloatArray, IntArray, float], FloatArray]) -> FloatArray:
+        values = np.where(self.known, self.values, empty)
+        return reduce(values if self.order is None else values[self.order], self.offsets, empty)
+
+
+def labels(axis: Axis) -> IntArray:
+    """Each item's label; where the axis has none, its position within its parent. Shape ``(size,)``."""
+    if axis.labels is not None:
+        return axis.labels
+    if axis.offsets is None:
+        return np.zeros(axis.size, dtype=np.int64)
+    return np.arange(axis.size, dtype=np.int64) - axis.offsets[:-1][axis.owner]
+
+
+def cells(owner: IntArray, keys: FloatArray | IntArray) -> tuple[IntArray, int, IntArray]:
+    """Split owners by equal keys: each item's cell, how many there are, and the owner of each cell.
+
+    >>> cells(np.array([0, 0, 0, 1]), np.array([7.0, 7.0, 8.0, 7.0]))[0].tolist()
+    [0, 0, 1, 2]
+    """
+    different, code = np.unique(keys, return_inverse=True)
+    pairs = owner * max(len(different), 1) + code.reshape(-1)
+    found, cell = np.unique(pairs, return_inverse=True)
+    return cell.reshape(-1), len(found), found // max(len(different), 1)

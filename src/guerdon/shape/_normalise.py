@@ -1,32 +1,37 @@
-"""Normalising within the group: centre, z-score, min-max, mid-rank.
+"""Normalising within the group: centre, z-score, min-max, mid-rank, ordinal; alone or per component before a sum.
 
 In all of them unknown rollouts take no part and stay unknown; a group with fewer than two known members is unknown; a
-group without spread gives exactly 0.
+group without spread (max == min, exactly) gives exactly 0. ``across="label"`` compares the items of a finer axis with
+those of the same label (this criterion, this test) in the other rollouts, instead of with all items of the prompt.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from guerdon.core.axis import FloatArray
 from guerdon.core.interval import Interval
-from guerdon.core.scores import Scores
+from guerdon.core.scores import Scores, aligned
 from guerdon.core.segments import segment_ranks
 from guerdon.core.transform import transform
-from guerdon.shape._groups import TOO_FEW, Groups
+from guerdon.shape._finite import measured
+from guerdon.shape._groups import TOO_FEW, Across, Groups
+from guerdon.shape._sums import Missing, Weights, named, weighted_sum
 
 
 def member_wise(x: Scores, groups: Groups, values: FloatArray, least: int = 2) -> Scores:
     """``values`` for the known members of groups with at least ``least`` of them; the others are unknown."""
     enough = groups.at(groups.members >= least).astype(bool)
-    out = Scores.of(x.axis, np.where(x.known & enough, values, 0.0), x.known & enough, x, x.evidence)
+    out = measured(x.axis, np.where(x.known & enough, values, 0.0), x.known & enough, x, x.evidence)
     if out.reasons is not None:
         out.reasons[x.known & ~enough] = TOO_FEW
     return out
 
 
-@transform("shape.centre", version=1, groups=True, range=lambda x: x - x)
-def centre(x: Scores) -> Scores:
+@transform("shape.centre", version=1, groups=True, range=lambda x, **_: x - x)
+def centre(x: Scores, *, across: Across = "group") -> Scores:
     """Score minus the mean of its group: ``r_i - mean(r)``.
 
     Sums to 0 over a group; in ``[low - high, high - low]`` of ``x``.
@@ -36,12 +41,14 @@ def centre(x: Scores) -> Scores:
     >>> gd.shape.centre(gd.column("r")).score(rows).scores.values.tolist()
     [0.5, -0.5, 0.0]
     """
-    groups = Groups.of(x)
-    return member_wise(x, groups, np.where(groups.at(groups.flat), 0.0, x.values - groups.at(groups.mean)))
+    groups = Groups.of(x, across=across)
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = x.values - groups.at(groups.mean)
+    return member_wise(x, groups, np.where(groups.at(groups.flat), 0.0, off))
 
 
 @transform("shape.zscore", version=1, groups=True)
-def zscore(x: Scores, *, ddof: int = 0, eps: float = 0.0) -> Scores:
+def zscore(x: Scores, *, ddof: int = 0, eps: float = 0.0, across: Across = "group") -> Scores:
     """Standard score within the group: ``(r_i - mean(r)) / (std(r) + eps)``.
 
     ``ddof`` 0 is the population deviation (verl, DeepSeekMath), 1 the sample deviation (TRL). Exactly 0 without spread.
@@ -51,15 +58,18 @@ def zscore(x: Scores, *, ddof: int = 0, eps: float = 0.0) -> Scores:
     >>> gd.shape.zscore(gd.column("r")).score(rows).scores.values.tolist()
     [1.0, -1.0, 1.0, -1.0]
     """
-    groups = Groups.of(x)
-    spread = groups.at(groups.std(ddof)) + eps
-    flat = groups.at(groups.flat).astype(bool)
-    off = x.values - groups.at(groups.mean)
-    return member_wise(x, groups, np.where(flat, 0.0, off / np.where(flat, 1.0, spread)))
+    groups = Groups.of(x, across=across)
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = x.values - groups.at(groups.mean)
+        spread = groups.at(groups.std(ddof)) + eps
+        flat = groups.at(groups.flat).astype(bool)
+        return member_wise(x, groups, np.where(flat, 0.0, off / np.where(flat, 1.0, spread)))
 
 
 @transform("shape.minmax", version=1, groups=True, range=lambda x, low=0.0, high=1.0, **_: Interval(low, high))
-def minmax(x: Scores, *, low: float = 0.0, high: float = 1.0, within: Scores | None = None) -> Scores:
+def minmax(
+    x: Scores, *, low: float = 0.0, high: float = 1.0, within: Scores | None = None, across: Across = "group"
+) -> Scores:
     """Map each group's least known score to ``low`` and its greatest to ``high``; a group without spread to the middle.
 
     With ``within``, a 0/1 or class score, each class of the group is mapped by itself.
@@ -69,18 +79,21 @@ def minmax(x: Scores, *, low: float = 0.0, high: float = 1.0, within: Scores | N
     >>> gd.shape.minmax(gd.column("r")).score(rows).scores.values.tolist()
     [0.0, 0.25, 1.0]
     """
-    groups = Groups.of(x, within)
-    bottom, top = groups.at(groups.low), groups.at(groups.high)
+    groups = Groups.of(x, within, across=across)
+    parts = aligned(x) if within is None else aligned(x, within)
     flat = groups.at(groups.flat).astype(bool)
-    with np.errstate(invalid="ignore"):
-        share = np.where(flat, 0.5, (x.values - bottom) / np.where(flat, 1.0, top - bottom))
-    parts = (x,) if within is None else (x, within)
+    with np.errstate(invalid="ignore", over="ignore"):
+        bottom, top = groups.at(groups.low), groups.at(groups.high)
+        # Halved before the difference, so that the width of the widest scores is still a number.
+        share = (groups.values / 2 - bottom / 2) / np.where(flat, 1.0, top / 2 - bottom / 2)
+    share = np.where(flat, 0.5, np.clip(share, 0.0, 1.0))
     known = groups.known
-    return Scores.of(x.axis, np.where(known, low + (high - low) * share, 0.0), known, parts, x.evidence)
+    values = np.where(known, np.clip(low + (high - low) * share, low, high), 0.0)
+    return Scores.of(parts[0].axis, values, known, parts, parts[0].evidence)
 
 
-@transform("shape.rank", version=1, groups=True, range=lambda x: Interval(0.0, 1.0))
-def rank(x: Scores) -> Scores:
+@transform("shape.rank", version=1, groups=True, range=lambda x, **_: Interval(0.0, 1.0))
+def rank(x: Scores, *, across: Across = "group") -> Scores:
     """Mid-rank within the group, from 0 (least) to 1 (greatest); ties share the mean of their ranks.
 
     ``(rank_i - 1) / (n - 1)`` with ranks from 1 over the ``n`` known members; 0.5 for all without spread.
@@ -90,7 +103,73 @@ def rank(x: Scores) -> Scores:
     >>> gd.shape.rank(gd.column("r")).score(rows).scores.values.tolist()
     [0.75, 0.0, 0.75]
     """
-    groups = Groups.of(x)
+    groups = Groups.of(x, across=across)
     values = np.zeros(len(x))
     values[x.known] = segment_ranks(x.values[x.known], groups.owner[x.known])
     return member_wise(x, groups, values / np.maximum(groups.at(groups.members) - 1, 1))
+
+
+@transform("shape.ordinal", version=1, groups=True, range=lambda x, **_: Interval(0.0, float("inf")))
+def ordinal(x: Scores, *, across: Across = "group") -> Scores:
+    """Dense rank within the group from 0: how many different known scores lie below. Equal scores share a number.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "r": r} for r in (3.0, 1.0, 3.0, 7.0)]
+    >>> gd.shape.ordinal(gd.column("r")).score(rows).scores.values.tolist()
+    [1.0, 0.0, 1.0, 2.0]
+    """
+    groups = Groups.of(x, across=across)
+    out = np.zeros(len(x))
+    at = np.flatnonzero(x.known)
+    at = at[np.lexsort((x.values[at], groups.owner[at]))]
+    if len(at):
+        v, o = x.values[at], groups.owner[at]
+        opens = np.r_[True, o[1:] != o[:-1]]
+        steps = np.cumsum(~opens & np.r_[False, v[1:] != v[:-1]])
+        out[at] = steps - np.maximum.accumulate(np.where(opens, steps, 0))
+    return member_wise(x, groups, out, least=1)
+
+
+@transform("shape.normalised_sum", version=1, groups=True)
+def normalised_sum(
+    parts: Mapping[str, Scores] | Sequence[Scores],
+    weights: Weights = None,
+    *,
+    ddof: int = 1,
+    eps: float = 1e-6,
+    missing: Missing = "unknown",
+) -> Scores:
+    """Each component brought to the same scale within the group before the sum: ``sum_k w_k zscore(r_k)``.
+
+    A part of large variance can then not swallow the others, as it does in a plain sum. A part without spread adds
+    exactly 0. ``missing`` is that of `weighted_sum`. GDPO (arXiv:2601.05242) and MO-GRPO use this; both a sample
+    deviation.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "a": a, "b": b} for a, b in ((1, 100), (0.5, 102), (0, 101), (0.5, 101))]
+    >>> total = gd.shape.normalised_sum([gd.column("a"), gd.column("b")])
+    >>> (total.score(rows).values.round(4) + 0.0).tolist()
+    [0.0, 1.2247, -1.2247, 0.0]
+    """
+    scaled = {name: zscore.function(p, ddof=ddof, eps=eps) for name, p in named(parts).items()}
+    out: Scores = weighted_sum.function(scaled, weights, missing=missing)
+    return out
+
+
+@transform("shape.whiten", version=1, groups=True)
+def whiten(x: Scores, *, ddof: int = 1, eps: float = 0.0) -> Scores:
+    """Standard score over the whole batch: ``(x - mean(x)) / (std(x) + eps)``, every known item taking part.
+
+    Couples prompts, and depends on which rollouts are scored together. Exactly 0 without spread; fewer than two
+    known items: unknown.
+
+    >>> import guerdon as gd
+    >>> gd.shape.whiten(gd.column("r"), ddof=0).score([{"r": 3.0}, {"r": 1.0}]).values.tolist()
+    [1.0, -1.0]
+    """
+    batch = Groups(x.values, x.known, np.zeros(len(x), dtype=np.int64), 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = bool(batch.flat[0])
+        spread = 1.0 if flat else batch.std(ddof)[0] + eps
+        off = np.zeros(len(x)) if flat else (x.values - batch.mean[0]) / spread
+    return member_wise(x, batch, off)
