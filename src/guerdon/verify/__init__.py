@@ -1,0 +1,64 @@
+"""Verifiers: deterministic evidence about a rollout, as signals.
+
+Each is unknown without a reference answer where it needs one, treats nothing empty as equal to anything, grades only
+what the policy wrote (``part="final"`` or ``"text"``; never tool output) and says in its evidence what it extracted and
+compared, and by which rule.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from guerdon.verify._across import distinct, majority, step_repeats
+    from guerdon.verify._choice import choice
+    from guerdon.verify._format import format, json
+    from guerdon.verify._length import length, length_ratio, length_within, repetition
+    from guerdon.verify._number import number
+    from guerdon.verify._patterns import keywords, regex
+    from guerdon.verify._text import exact, text, token_f1
+
+_HOMES = {
+    "_across": ("distinct", "majority", "step_repeats"),
+    "_choice": ("choice",),
+    "_format": ("format", "json"),
+    "_length": ("length", "length_ratio", "length_within", "repetition"),
+    "_number": ("number",),
+    "_patterns": ("keywords", "regex"),
+    "_text": ("exact", "text", "token_f1"),
+}
+_HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+
+
+class _Room(ModuleType):
+    """A package in which a signal keeps its name also where a subpackage is called the same (``verify.sql``)."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOME_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Room
+
+
+def __getattr__(name: str) -> Any:
+    """Verifiers are imported when first used."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})
+
+
+__all__ = [
+    "choice", "distinct", "exact", "format", "json", "keywords", "length", "length_ratio", "length_within", "majority",
+    "number", "regex", "repetition", "step_repeats", "text", "token_f1",
+]  # fmt: skip
