@@ -1,0 +1,106 @@
+"""Matching without order, in bounded time; and inequalities up to a positive factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flint import acb, arb
+
+from .balls import NoValue, evaluate, point, precision
+from .equations import moved
+from .exact import Undefined, rational
+from .nodes import Expr, Num, Op, Rational, free_names
+from .policy import Policy
+from .scalar import LOW_BITS, sample
+from .verdict import Outcome, Reason, differs, same, undecided
+
+__all__ = ["match_unordered", "proportional_inequalities"]
+
+MAX_COMPARISONS = 600
+Equal = Callable[[Expr, Expr], Outcome]
+
+
+def match_unordered(a: Sequence[Expr], b: Sequence[Expr], equal: Equal, policy: Policy) -> Outcome:
+    """Whether two collections have the same members; repeats count only by policy."""
+    exact = _exact_match(a, b, policy)
+    if exact is not None:
+        return exact
+    count = policy.duplicates == "count"
+    if count and len(a) != len(b):
+        return differs("structure", f"{len(a)} and {len(b)} members")
+    if len(a) * len(b) > MAX_COMPARISONS and min(len(a), len(b)) > 1:
+        return undecided(Reason.UNDECIDED, "structure", "too many members to compare")
+    return _pairwise(list(a), list(b), equal, count)
+
+
+def _pairwise(a: list[Expr], b: list[Expr], equal: Equal, count: bool) -> Outcome:
+    free = list(range(len(b)))
+    hit: set[int] = set()
+    tier, doubt = "structure", None
+    for x in a:
+        found = None
+        for j in free if count else range(len(b)):
+            outcome = equal(x, b[j])
+            if outcome.equal:
+                found, tier = j, outcome.tier
+                break
+            if outcome.equal is None:
+                doubt = outcome
+        if found is None:
+            return doubt or differs("structure", "a member without a match")
+        hit.add(found)
+        if count:
+            free.remove(found)
+    for j in set(range(len(b))) - hit:
+        outcomes = [equal(x, b[j]) for x in a]
+        if not any(o.equal for o in outcomes):
+            return next((o for o in outcomes if o.equal is None), differs("structure", "a member without a match"))
+    return same(tier)
+
+
+def _exact_match(a: Sequence[Expr], b: Sequence[Expr], policy: Policy) -> Outcome | None:
+    """Sorted exact values, when every member has one and none is a rounded decimal."""
+    values: list[list[Rational]] = []
+    for side in (a, b):
+        row: list[Rational] = []
+        for member in side:
+            if isinstance(member, Op) and member.head.startswith(("quantity", "percent")):
+                return None
+            try:
+                value = rational(member)
+            except Undefined:
+                return None
+            if value is None or (isinstance(member, Num) and member.places > 0 and member.figures > 2):
+                return None
+            row.append(value)
+        values.append(sorted(row) if policy.duplicates == "count" else sorted(set(row)))
+    return same("number") if values[0] == values[1] else differs("number")
+
+
+def proportional_inequalities(a: Op, op_a: str, b: Op, op_b: str) -> Outcome:
+    """F < 0 and G < 0 (or G > 0) are the same when F/G is one positive (negative) constant."""
+    strict = {"<", ">"}
+    if (op_a in strict) != (op_b in strict) or (op_a == "!=") != (op_b == "!="):
+        return differs("structure", "strict and weak relations")
+    fa, fb = moved(a), moved(b)
+    names = sorted(free_names(fa) | free_names(fb))
+    want = 1 if op_a[0] == op_b[0] else -1
+    reference, agreed = None, 0
+    with precision(LOW_BITS):
+        for index in range(10):
+            at = {n: point(sample(n, index, False)) for n in names}
+            try:
+                va, vb = evaluate(fa, at), evaluate(fb, at)
+            except NoValue:
+                continue
+            if va.contains(acb(0)) or vb.contains(acb(0)) or not va.imag.contains(0) or not vb.imag.contains(0):
+                continue
+            ratio = va / vb
+            if op_a != "!=" and bool(ratio.real * want < 0):
+                return differs("evaluation", "they hold at different points")
+            reference = ratio if reference is None else reference
+            if not (ratio - reference).contains(acb(0)):
+                return undecided(Reason.UNDECIDED, "evaluation", "inequalities of different form")
+            if bool((ratio - reference).abs_upper() <= abs(reference) * arb(2) ** -90):
+                agreed += 1
+    return same("evaluation") if agreed >= 4 else undecided(Reason.UNDECIDED, "evaluation", "too few points")
