@@ -27,11 +27,11 @@ from guerdon.core.reward import Reward, column, constant
 from guerdon.core.rollout import Rollout
 from guerdon.core.scored import Explanation, Scored
 from guerdon.core.scores import Score, Scores
-from guerdon.core.session import Session
 from guerdon.core.signal import Failure, Group, Signal, Step, signal
 from guerdon.core.transform import transform
 
 if TYPE_CHECKING:
+    from guerdon.core.session import Session
     from guerdon import connect, credit, data, judge, methods, shape, testing, verify
     from guerdon.methods import method
     from guerdon.spec import load_spec
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = ("backends", "connect", "credit", "data", "judge", "methods", "shape", "spec", "testing", "verify")
-_LAZY = {"method": "guerdon.methods", "load_spec": "guerdon.spec"}
+_LAZY = {"Session": "guerdon.core.session", "load_spec": "guerdon.spec", "method": "guerdon.methods"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,1 @@
+"""Benchmarks: each module has ``main()``, prints ratios against a peer or a plain baseline measured in the same run."""
