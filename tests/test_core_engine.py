@@ -304,7 +304,7 @@ def test_signals_on_steps_on_groups_and_on_an_axis_of_their_own():
     assert passed.unknown == {"it has no tests": 1}
     assert gd.when(gd.column("c"), tests.mean(), -1.0).score(
         [{**d, "c": i} for i, d in enumerate(data[:2])]
-    ).scores.values.tolist() == [-1.0, 0.0]  # noqa: E501
+    ).scores.values.tolist() == [-1.0, 0.0]
 
 
 def test_a_wrong_number_of_step_scores_is_a_failure_of_that_rollout_alone():
@@ -412,3 +412,30 @@ def test_tallies_and_progress_count_what_was_asked():
     tally = session.tallies["judge"]
     assert (tally.asked, tally.cached, tally.failed) == (8, 8, 0)
     assert seen[-1] == (8, 8)
+
+
+def test_an_abort_is_raised_as_it_is_also_from_work_that_runs_at_the_same_time():
+    @gd.signal(needs="judge", failure="abort")
+    async def broken(rollout):
+        raise RuntimeError("down")
+
+    other = Counter()
+    with pytest.raises(gd.SignalError, match="RuntimeError: down"):
+        (broken + other.signal).score(rows())
+
+
+def test_two_different_nodes_of_one_name_are_refused():
+    with pytest.raises(gd.SpecError, match="two different nodes are called 'part'"):
+        (GATE.named("part") + gd.column("v").named("part")).score(rows())
+    assert (GATE.named("part") + GATE.named("part")).score(rows(2)).scores.values.tolist() == [0.0, 2.0]
+
+
+def test_calls_without_limits_of_their_own_share_one_bound():
+    judge, results = Counter(), []
+    threads = [threading.Thread(target=lambda: results.append(judge.signal.score(rows(40)))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4
+    assert judge.most <= 32

@@ -19,6 +19,7 @@ from guerdon.core.axis import BoolArray, FloatArray
 from guerdon.core.errors import SignalError
 from guerdon.core.fingerprint import digest
 from guerdon.core.interval import Interval
+from guerdon.core.runtime import together
 from guerdon.core.scores import ObjectArray, Record, Score
 from guerdon.core.session import Entry, Session
 from guerdon.core.signal import Portable, Signal
@@ -239,7 +240,7 @@ class Asker:
         done: Callable[..., None],
     ) -> None:
         """As many at once as the resource allows; the deadline starts when an item's turn has come."""
-        gate, queue = self.session.gate(self.leaf.manner.needs), iter(units)
+        gate, queue = self.session.resources.gate(self.leaf.manner.needs), iter(units)
 
         async def serve() -> None:
             for unit in queue:
@@ -256,10 +257,8 @@ class Asker:
                         reply = Failed(error)
                 done(unit, _spread(reply, len(unit)) if self.leaf.manner.batch else [reply])
 
-        width = min(len(units), self.session.limits[self.leaf.manner.needs])
-        async with asyncio.TaskGroup() as group:
-            for _ in range(width):
-                group.create_task(serve())
+        width = min(len(units), self.session.resources.limits[self.leaf.manner.needs])
+        await together(serve() for _ in range(width))
 
     async def _in_threads(
         self,
@@ -268,16 +267,14 @@ class Asker:
         units: list[list[int]],
         done: Callable[..., None],
     ) -> None:
-        loop, threads = asyncio.get_running_loop(), self.session.threads(self.leaf.manner.needs)
+        loop, threads = asyncio.get_running_loop(), self.session.resources.threads(self.leaf.manner.needs)
         queue, work = iter(units), _one_call if self.leaf.manner.batch else _one_each
 
         async def serve() -> None:
             for unit in queue:
                 done(unit, await loop.run_in_executor(threads, work, call, [items[i] for i in unit]))
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(len(units), self.session.limits[self.leaf.manner.needs])):
-                group.create_task(serve())
+        await together(serve() for _ in range(min(len(units), self.session.resources.limits[self.leaf.manner.needs])))
 
     async def _in_processes(
         self, items: Sequence[Any], todo: list[int], units: list[list[int]] | None, done: Callable[..., None]
@@ -286,7 +283,7 @@ class Asker:
         limit = self.leaf.manner.timeout or PROCESS_TIMEOUT
         for part in _chunks(units or [[i] for i in todo], _CHUNK):
             subjects = [[items[i] for i in unit] if units else items[unit[0]] for unit in part]
-            outcomes = await self.session.pool.amap(call, subjects, timeout=limit)
+            outcomes = await self.session.resources.pool.amap(call, subjects, timeout=limit)
             replies = [o.value if o.kind == "ok" else Failed(_first_line(o.error) or o.kind) for o in outcomes]
             if units:
                 for unit, reply in zip(part, replies, strict=True):

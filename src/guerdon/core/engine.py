@@ -17,11 +17,12 @@ import numpy as np
 from guerdon.core.asking import Asker, Replies
 from guerdon.core.axis import Axis, IntArray
 from guerdon.core.demand import Mask, covers, home, moved, union, whole_groups
-from guerdon.core.errors import FailureRateWarning
+from guerdon.core.errors import FailureRateWarning, SpecError
 from guerdon.core.frame import Frame
 from guerdon.core.interval import Interval
 from guerdon.core.reward import Bounded, Column, Constant, Reward
 from guerdon.core.rollout import Rollout
+from guerdon.core.runtime import together
 from guerdon.core.scored import Scored
 from guerdon.core.scores import NO_EVIDENCE, NOT_ASKED, Evidence, ObjectArray, Record, Scores, UnknownPolicy
 from guerdon.core.session import Session
@@ -36,9 +37,19 @@ def needs_loop(reward: Reward) -> bool:
     """Whether any signal of the expression waits for something: a model, a process, a sandbox."""
     known = reward.__dict__.get("_needs_loop")
     if known is None:
-        known = any(isinstance(n, Signal) and (n.is_async or n.manner.needs != "cpu") for n in reward.walk())
+        nodes = list(reward.walk())
+        check_names(nodes)
+        known = any(isinstance(n, Signal) and (n.is_async or n.manner.needs != "cpu") for n in nodes)
         reward.__dict__["_needs_loop"] = known
     return bool(known)
+
+
+def check_names(nodes: Iterable[Reward]) -> None:
+    """Refuse two different nodes under one name: each name is one column of the result."""
+    named: dict[str, str] = {}
+    for node in nodes:
+        if node.name and named.setdefault(node.name, node.fingerprint) != node.fingerprint:
+            raise SpecError(f"two different nodes are called '{node.name}'; give each its own name")
 
 
 async def evaluate(
@@ -50,8 +61,8 @@ async def evaluate(
     in_loop: bool | None = None,
 ) -> Scored:
     """Score ``rollouts`` with ``reward``. See `Reward.score`."""
-    frame = Frame.of(rollouts)
-    run = Run(reward, frame, session or Session(), needs_loop(reward) if in_loop is None else in_loop)
+    frame, waits = Frame.of(rollouts), needs_loop(reward)
+    run = Run(reward, frame, session or Session(), waits if in_loop is None else in_loop)
     await run.everything_certain()
     scores = await run.scores(reward, None)
     if not scores.axis.has("rollout"):
@@ -95,11 +106,7 @@ class Run:
             await self.scores(node, None)
 
     async def _together(self, work: Sequence[Coroutine[Any, Any, Scores]]) -> list[Scores]:
-        if not self.in_loop or len(work) < 2:
-            return [await w for w in work]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(w) for w in work]
-        return [t.result() for t in tasks]
+        return await together(work) if self.in_loop and len(work) > 1 else [await w for w in work]
 
     async def scores(self, node: Reward, mask: Mask) -> Scores:
         """The node's scores, known or with a reason at least where ``mask`` (on the node's home axis) wants them."""
