@@ -34,7 +34,6 @@ class Job:
         self.started = time.monotonic()
         self.killed: State | None = None
         self.end: Ended | None = None
-        self._kills_before = server.oom_kills()
         self._written: dict[int, bytearray] = {}
         self._waiting: dict[int, memoryview] = {}
         theirs: list[int] = []
@@ -158,7 +157,7 @@ class Job:
             last = self._texts[1].rstrip().rpartition("\n")[2]
             return "memory" if end.status == 1 and last.startswith("MemoryError") else "finished"
         if end.status == -9:
-            if self.server.oom_kills() > self._kills_before:
+            if self.server.killed_for_memory():
                 return "memory"
             if end.cpu_seconds >= self.limits.seconds:
                 return "timeout"

@@ -99,16 +99,16 @@ def with_retry(action: Callable[[], T]) -> T:
         return action()
 
 
-_default: dict[tuple[ServerConfig, str], Pool] = {}
+_default: dict[ServerConfig, Pool] = {}
 _default_lock = threading.Lock()
 
 
-def shared_pool(config: ServerConfig, purpose: str = "candidates") -> Pool:
-    """The process-wide pool for this configuration; tests and candidates never share one."""
+def shared_pool(config: ServerConfig) -> Pool:
+    """The process-wide pool for this configuration."""
     with _default_lock:
-        pool = _default.get((config, purpose))
+        pool = _default.get(config)
         if pool is None or pool.closed:
-            pool = _default[config, purpose] = Pool(config)
+            pool = _default[config] = Pool(config)
         return pool
 
 

@@ -20,8 +20,7 @@ from .seccomp import job_filter
 
 FIRST_USER: Final = 61_000
 _WARM: Final = (
-    "math json re collections itertools functools heapq bisect typing string random datetime copy operator fractions decimal"
-    " statistics"
+    "math json re collections itertools functools heapq bisect typing string random datetime copy operator"
 ).split()
 _BOOT: Final = "import sys; sys.path.insert(0, {folder!r}); from inside.fork_server import main; main({descriptor})"
 _STACK_BYTES: Final = 64 * MIB
@@ -32,13 +31,14 @@ class ServerConfig:
     """How a fork server is built.
 
     `interpreter`: the Python that runs the jobs (default: the one below any virtual environment). `packages`: folders shown
-    read-only and put on the jobs' path. `modules`: imported once, before the first fork. `allow_exec`: jobs may start
+    read-only and put on the jobs' path. `modules`: imported once, before the first fork. `roles`: the parts its jobs can play. `allow_exec`: jobs may start
     programs. `privileged`: use root's powers where the caller has them; False forces the user-namespace way.
     """
 
     interpreter: str = ""
     packages: tuple[str, ...] = ()
     modules: tuple[str, ...] = tuple(_WARM)
+    roles: tuple[str, ...] = ("program", "calls", "candidate")
     allow_exec: bool = False
     privileged: bool = True
     cgroup: bool = True
@@ -66,6 +66,7 @@ class ForkServer:
             raise Refused(str(error)) from error
         self._group, no_group = cgroups.make_slot(Limits().processes) if config.cgroup else (None, "not asked for")
         self._memory_limit = 0
+        self._oom_kills = 0
         self.owner = os.getpid()
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -95,6 +96,7 @@ class ForkServer:
             "readable": _readable(config.interpreter or _base_interpreter(), config.packages),
             "packages": list(config.packages),
             "modules": list(config.modules),
+            "roles": list(config.roles),
             "own_folder": str(Path(__file__).parent),
             "filter": code.hex(),
             "user": FIRST_USER + number,
@@ -133,9 +135,10 @@ class ForkServer:
         except OSError as error:
             raise Infrastructure(f"the fork server is gone: {error}") from error
 
-    def oom_kills(self) -> int:
-        """Processes the kernel has killed in this slot for lack of memory."""
-        return self._group.oom_kills() if self._group else 0
+    def killed_for_memory(self) -> bool:
+        """Whether the kernel has killed something in this slot for lack of memory since the last question."""
+        before, self._oom_kills = self._oom_kills, self._group.oom_kills() if self._group else 0
+        return self._oom_kills > before
 
     def _limit_memory(self, job_bytes: int) -> None:
         if self._group is not None and job_bytes != self._memory_limit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .drive import Job, drive
@@ -27,7 +27,7 @@ class Zygote:
 
     def _pools(self) -> tuple[Pool, Pool]:
         first = self.candidates or shared_pool(self.config)
-        return first, self.testers or shared_pool(self.config, "testers")
+        return first, self.testers or shared_pool(replace(self.config, roles=("tester",)))
 
     def run_program(self, program: str, stdin: bytes, limits: Limits) -> Result:
         """The program as `__main__`, with `stdin`."""

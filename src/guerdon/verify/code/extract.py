@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 Policy = Literal["entry-point", "last", "first", "longest"]
@@ -103,8 +104,9 @@ def defines(code: str, entry_point: str) -> bool:
     return re.search(rf"^(?:async\s+def|def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=", code, re.MULTILINE) is not None
 
 
+@lru_cache(maxsize=256)
 def parsed(code: str) -> ast.Module | None:
-    """The syntax tree, or None for code that does not parse or is too deep or too large to."""
+    """The syntax tree (not to be changed: it is cached), or None for code that does not parse or is too deep or too large."""
     if len(code) > MAX_CODE_CHARACTERS:
         return None
     try:

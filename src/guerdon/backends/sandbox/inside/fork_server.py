@@ -8,6 +8,8 @@ own pid namespace. The process first started stays outside as the janitor, which
 
 from __future__ import annotations
 
+import _socket
+import array
 import gc
 import importlib
 import json
@@ -15,7 +17,6 @@ import os
 import resource
 import select
 import signal
-import socket
 import sys
 import time
 from typing import Any, NoReturn
@@ -27,7 +28,7 @@ DESCRIPTORS = 7  # stdin, stdout, stderr, payload, reply, from the peer job, to 
 
 def main(control_descriptor: int) -> NoReturn:
     """Set up, report, serve; never returns."""
-    control = socket.socket(fileno=control_descriptor)
+    control = _socket.socket(fileno=control_descriptor)
     config: dict[str, Any] = json.loads(control.recv(1 << 20))
     report = jail.Report()
     try:
@@ -39,7 +40,7 @@ def main(control_descriptor: int) -> NoReturn:
     os._exit(0)
 
 
-def _start(control: socket.socket, config: dict[str, Any], report: jail.Report) -> Server:
+def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report) -> Server:
     as_root = os.geteuid() == 0 and config["privileged"]
     if not as_root:
         jail.own_user_namespace()
@@ -57,7 +58,7 @@ def _start(control: socket.socket, config: dict[str, Any], report: jail.Report) 
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     _shield_from_oom(proc, report)
     os.umask(0o022)
-    importlib.import_module(".roles", __package__)  # our own files are out of sight behind the walls
+    roles = _roles(config["roles"])  # now: our own files are out of sight behind the walls
     jail.enclose(config["readable"], report)
     report.enabled += ["seccomp allow-list", "no new privileges", "no capabilities", "rlimits", "pid namespace per job"]
     if as_root:
@@ -66,14 +67,32 @@ def _start(control: socket.socket, config: dict[str, Any], report: jail.Report) 
     sys.path[:] = [*(folder for folder in sys.path if folder != config["own_folder"]), *config["packages"]]
     for name in config["modules"]:
         importlib.import_module(name)
-    server = Server(control, config, own_pids, proc, config["user"] if as_root else None)
+    server = Server(control, config, roles, own_pids, proc, config["user"] if as_root else None)
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"enabled": report.enabled, "weaker": report.weaker}).encode())
     return server
 
 
-def _janitor(child: int, control: socket.socket, cgroups: list[str]) -> NoReturn:
+_ROLES = {
+    "program": ("program", "run"),
+    "binary": ("binary", "run"),
+    "calls": ("candidate", "answer_calls"),
+    "candidate": ("candidate", "serve"),
+    "tester": ("tester", "run"),
+}
+
+
+def _roles(names: list[str]) -> dict[str, Any]:
+    """Only the parts this server will play, to keep what every job has to copy small."""
+    found = {}
+    for name in names:
+        module, function = _ROLES[name]
+        found[name] = getattr(importlib.import_module(f".{module}", __package__), function)
+    return found
+
+
+def _janitor(child: int, control: _socket.socket, cgroups: list[str]) -> NoReturn:
     control.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.waitpid(child, 0)
@@ -119,9 +138,16 @@ class Server:
     """Serves jobs one after another; everything a job needs is ready before the fork."""
 
     def __init__(
-        self, control: socket.socket, config: dict[str, Any], own_pids: int, proc: int, user: int | None
+        self,
+        control: _socket.socket,
+        config: dict[str, Any],
+        roles: dict[str, Any],
+        own_pids: int,
+        proc: int,
+        user: int | None,
     ) -> None:
         self.control = control
+        self.roles = roles
         self.own_pids = own_pids
         self.proc = proc
         self.user = user
@@ -129,12 +155,11 @@ class Server:
         self.tmp_options = config["tmp_options"]
         self.started = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.base_memory = _mapped_bytes(proc)
-        self.roles = importlib.import_module(".roles", __package__).ROLES
 
     def serve(self) -> None:
         """Until the supervisor closes its end."""
         while True:
-            message, descriptors, _, _ = socket.recv_fds(self.control, 1 << 16, DESCRIPTORS)
+            message, descriptors = _receive(self.control)
             if not message:
                 return
             if message == b"K":
@@ -226,6 +251,16 @@ class Server:
 
 
 _STARTED, _PROC = 7, 8
+_SCM_RIGHTS = 1
+
+
+def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
+    message, attached, _, _ = control.recvmsg(1 << 16, _socket.CMSG_SPACE(4 * DESCRIPTORS))
+    descriptors = array.array("i")
+    for level, kind, data in attached:
+        if level == _socket.SOL_SOCKET and kind == _SCM_RIGHTS:
+            descriptors.frombytes(data[: len(data) // 4 * 4])
+    return message, list(descriptors)
 
 
 def _place(descriptors: list[int], own: list[int]) -> None:

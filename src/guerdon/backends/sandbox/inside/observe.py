@@ -12,10 +12,10 @@ import os
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
-_MAX_NOTES: Final = 32
-_NOTED: Final = {
+_MAX_NOTES = 32
+_NOTED = {
     "os.system": "ran a shell command",
     "os.exec": "tried to start a program",
     "os.posix_spawn": "tried to start a program",
@@ -36,8 +36,8 @@ _NOTED: Final = {
     "resource.setrlimit": "tried to change its resource limits",
     "resource.prlimit": "tried to change its resource limits",
 }
-_QUIET_FOLDERS: Final = (sys.prefix, sys.base_prefix, sys.exec_prefix, "/usr/", "/dev/null", "/dev/urandom", "/tmp/")
-_SOURCE: Final = "solution.py"
+_QUIET_FOLDERS = (sys.prefix, sys.base_prefix, sys.exec_prefix, "/usr/", "/dev/null", "/dev/urandom", "/tmp/")
+_SOURCE = "solution.py"
 
 
 class Observer:

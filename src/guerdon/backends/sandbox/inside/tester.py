@@ -117,7 +117,9 @@ def _asserts(task: dict[str, Any], link: Link, record: instrument.Record) -> Out
     for source in task["tests"]:
         tree = instrument.rewrite(ast.parse(source), record, soft=True)
         units.append((source, tree, len(record.sites)))
-    space = _namespace(link, record, instrument.free_names(setup, *(tree for _, tree, _ in units)))
+    names = instrument.free_names(setup, *(tree for _, tree, _ in units))
+    names += [task["entry_point"]] if task["entry_point"] and task["entry_point"] not in names else []
+    space = _namespace(link, record, names)
     if problem := _execute(setup, space, "test"):
         return Outcome([], problem)
     entries: list[tuple[str, bool | None, str | None]] = []

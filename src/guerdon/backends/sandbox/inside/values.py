@@ -8,18 +8,15 @@ everything arrives as the number or text that it really is.
 
 from __future__ import annotations
 
-import base64
 import collections
-import datetime
-import decimal
-import fractions
-import math
+import importlib
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 Json = Any
-MAX_DEPTH: Final = 100
-_EXACT_INT: Final = 1 << 53
+MAX_DEPTH = 100
+_EXACT_INT = 1 << 53
+_NAN, _INFINITY = float("nan"), float("inf")
 
 
 class NotPlain(TypeError):
@@ -38,12 +35,12 @@ def encode(value: Any, opaque: Callable[[object], Json] | None = None, depth: in
     if kind is int:
         return value if -_EXACT_INT <= value <= _EXACT_INT else {"int": hex(value)}
     if kind is float:
-        return value if math.isfinite(value) else {"float": repr(value)}
+        return value if -_INFINITY < value < _INFINITY else {"float": repr(value)}
     if depth > MAX_DEPTH:
         raise NotPlain(f"nested deeper than {MAX_DEPTH}, or holds itself")
     if kind is list:
         return [encode(item, opaque, depth + 1) for item in value]
-    rule = _ENCODERS.get(kind)
+    rule = _ENCODERS.get(kind) or _RARE.get((kind.__module__, kind.__name__))
     if rule is not None:
         tag, parts = rule
         return {tag: encode(parts(value), opaque, depth + 1)}
@@ -98,9 +95,9 @@ def _plain(value: Any, base: Any) -> object:
     return base(base.__iter__(value))
 
 
-_BASES: Final = (int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
+_BASES = (int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
 
-_ENCODERS: Final[dict[type, tuple[str, Callable[[Any], object]]]] = {
+_ENCODERS: dict[type, tuple[str, Callable[[Any], object]]] = {
     tuple: ("tuple", list),
     set: ("set", list),
     frozenset: ("frozenset", list),
@@ -109,16 +106,20 @@ _ENCODERS: Final[dict[type, tuple[str, Callable[[Any], object]]]] = {
     collections.OrderedDict: ("OrderedDict", lambda value: [[key, item] for key, item in dict.items(value)]),
     collections.defaultdict: ("dict", lambda value: [[key, item] for key, item in dict.items(value)]),
     collections.deque: ("deque", list),
-    bytes: ("bytes", lambda value: base64.b64encode(value).decode()),
-    bytearray: ("bytearray", lambda value: base64.b64encode(value).decode()),
+    bytes: ("bytes", bytes.hex),
+    bytearray: ("bytearray", bytearray.hex),
     complex: ("complex", lambda value: [value.real, value.imag]),
     range: ("range", lambda value: [value.start, value.stop, value.step]),
-    fractions.Fraction: ("Fraction", lambda value: [value.numerator, value.denominator]),
-    decimal.Decimal: ("Decimal", str),
-    datetime.date: ("date", lambda value: value.isoformat()),
-    datetime.time: ("time", lambda value: value.isoformat()),
-    datetime.datetime: ("datetime", lambda value: value.isoformat()),
-    datetime.timedelta: ("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
+}
+
+# By name, so that a process that never meets them need not import their modules.
+_RARE: dict[tuple[str, str], tuple[str, Callable[[Any], object]]] = {
+    ("fractions", "Fraction"): ("Fraction", lambda value: [value.numerator, value.denominator]),
+    ("decimal", "Decimal"): ("Decimal", str),
+    ("datetime", "date"): ("date", lambda value: value.isoformat()),
+    ("datetime", "time"): ("time", lambda value: value.isoformat()),
+    ("datetime", "datetime"): ("datetime", lambda value: value.isoformat()),
+    ("datetime", "timedelta"): ("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
 }
 
 
@@ -128,7 +129,18 @@ def _wide_int(text: str) -> int:
     return int(text, 16)
 
 
-_DECODERS: Final[dict[str, Callable[[Any], object]]] = {
+def _rare(module: str, name: str, method: str = "") -> Callable[[Any], object]:
+    """A constructor looked up when first needed; a list is its arguments."""
+
+    def build(parts: Any) -> object:
+        made = getattr(importlib.import_module(module), name)
+        made = getattr(made, method) if method else made
+        return made(*parts) if type(parts) is list else made(parts)
+
+    return build
+
+
+_DECODERS: dict[str, Callable[[Any], object]] = {
     "tuple": tuple,
     "set": set,
     "frozenset": frozenset,
@@ -136,16 +148,16 @@ _DECODERS: Final[dict[str, Callable[[Any], object]]] = {
     "Counter": lambda pairs: collections.Counter(dict(pairs)),
     "OrderedDict": collections.OrderedDict,
     "deque": collections.deque,
-    "bytes": lambda text: base64.b64decode(text, validate=True),
-    "bytearray": lambda text: bytearray(base64.b64decode(text, validate=True)),
+    "bytes": bytes.fromhex,
+    "bytearray": bytearray.fromhex,
     "complex": lambda parts: complex(*parts),
     "range": lambda parts: range(*parts),
-    "Fraction": lambda parts: fractions.Fraction(*parts),
-    "Decimal": decimal.Decimal,
-    "date": datetime.date.fromisoformat,
-    "time": datetime.time.fromisoformat,
-    "datetime": datetime.datetime.fromisoformat,
-    "timedelta": lambda parts: datetime.timedelta(*parts),
+    "Fraction": _rare("fractions", "Fraction"),
+    "Decimal": _rare("decimal", "Decimal"),
+    "date": _rare("datetime", "date", "fromisoformat"),
+    "time": _rare("datetime", "time", "fromisoformat"),
+    "datetime": _rare("datetime", "datetime", "fromisoformat"),
+    "timedelta": _rare("datetime", "timedelta"),
     "int": _wide_int,
-    "float": {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}.__getitem__,
+    "float": {"nan": _NAN, "inf": _INFINITY, "-inf": -_INFINITY}.__getitem__,
 }
