@@ -28,11 +28,15 @@ _STATED = re.compile(r"\b(?:answer|choice|option)\b[*_\s]*(?:\bis\b|:|=)[*_\s:]*
 _LEAD = re.compile(r"[\s*_$\\(\[{\"'`:]*(?:(?:the|option|choice|answer|text|textbf|mathrm|boxed)\b[\s*_{(\[:]*)*", re.I)
 _UPPER = re.compile(r"([A-Z])(?![\w'’])")
 _LOWER = re.compile(r"([A-Za-z])(?:[).:\]}*]|\s*$)")
-_JOINED = re.compile(r"[\s*_)\]}.]*(?:,|/|&|\band\b|\bor\b)[\s*_(\[{]*(?:and\b|or\b)?\s*([A-Za-z])(?![\w'’])", re.I)
+_JOINED = re.compile(
+    r"[\s*_)\]}.:]*(?:[,/&;|+]|\b(?i:and|or)\b)[\s*_(\[{]*(?:(?i:and|or)\b)?\s*"
+    r"([A-Za-z])(?![\w'’]| (?!and\b|or\b)[a-z])"
+    r"|[\s*_)\]}.:]+[\s*_(\[{]*([A-Z])(?![\w'’]|[\s).:\]]*[a-z])"  # side by side: (A) (B)
+)
 _NEGATED = re.compile(r"[\s*_]*(?:not|neither|none|unclear|unknown)\b", re.I)
-_WORD_FOLLOWS = re.compile(r" (?!or\b|and\b)[a-z]")
+_OPTION_ENDS = re.compile(r"[*_\s]*(?:[).:\]},/&\n]|$|and\b|or\b)")
 _ENCLOSED = re.compile(r"\(([A-Z])\)")
-_ALONE = re.compile(r"(?<![\w'’(])([B-HJ-Z])(?![\w'’)])")
+_ALONE = re.compile(r"(?<![\w'’(])([A-Z])(?![\w'’)])(?!(?<=[AI]) (?!or\b|and\b)[a-z])")
 _WHOLE_LINE = re.compile(r"[\s*_(\[]*([A-Za-z])[\s*_)\].:]*$")
 _REGION = 200
 
@@ -56,8 +60,8 @@ def choice(
     r"""1 if the reply settles on the reference's option, else 0; also 0 if it settles on none.
 
     Looked at in this order: the last ``\boxed``, the last ``<answer>`` tag, the last "answer is / answer: ...", a reply
-    or last line that is an option ("B", "(b)", "B. Paris"), letters in brackets, lone capitals (not A and I, which are
-    words). The reference is a letter, or an option's text if ``options`` names the column that lists the texts (or maps
+    or last line that is an option ("B", "(b)", "B. Paris"), letters in brackets, lone capitals (not the words A
+    and I). The reference is a letter, or an option's text if ``options`` names the column that lists the texts (or maps
     letters to them); then a reply may also give the text. A reply that names several options is ``"wrong"`` (0), or
     ``"unknown"`` if ``several`` says so.
 
@@ -136,19 +140,19 @@ def _regions(reply: str) -> list[tuple[str, str]]:
 def _leading(region: str, letters: str, opening: bool) -> tuple[str, ...]:
     """The letter that a region begins with, and those joined to it by a comma, *and*, *or*...
 
-    Where the region opens a sentence, "A dog" and "I think" name no option.
+    Where the region is the whole reply, the letter must stand apart: "A dog" and "D is wrong" settle on nothing.
     """
     lead = _LEAD.match(region)
     at = lead.end() if lead else 0
     match = _UPPER.match(region, at) or _LOWER.match(region, at)
     if match is None or match[1].upper() not in letters:
         return ()
-    if opening and match[1] in "AI" and _WORD_FOLLOWS.match(region, match.end()):
+    if opening and not _OPTION_ENDS.match(region, match.end(1)):
         return ()
     found = [match[1].upper()]
     at = match.end(1)
-    while (more := _JOINED.match(region, at)) and more[1].upper() in letters:
-        found.append(more[1].upper())
+    while (more := _JOINED.match(region, at)) and (letter := (more[1] or more[2]).upper()) in letters:
+        found.append(letter)
         at = more.end()
     return tuple(dict.fromkeys(found))
 
