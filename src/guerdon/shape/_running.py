@@ -1,0 +1,136 @@
+"""Statistics over everything seen so far, kept in an explicit state: mean and deviation, extremes, quantiles, moving
+averages.
+
+A batch is merged into the statistics before it is shaped by them, so the first batch has its own. Unknown items take no
+part and stay unknown. The state is plain data; keep it with the training checkpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from guerdon.core.axis import FloatArray
+from guerdon.core.interval import UNIT
+from guerdon.core.operators import itemwise
+from guerdon.core.scores import Scores
+from guerdon.core.transform import State, transform
+
+
+def start(**_: object) -> State:
+    """Nothing seen."""
+    return {"count": 0, "mean": 0.0, "squares": 0.0, "low": 0.0, "high": 0.0}
+
+
+def merged(state: State | None, x: Scores) -> State:
+    """The moments after the known items of ``x``: Chan's parallel form of Welford's update.
+
+    ``squares`` is the sum of squared deviations from the mean.
+    """
+    old = state or start()
+    fresh = x.values[x.known]
+    if len(fresh) == 0:
+        return dict(old)
+    n, m = int(old["count"]), len(fresh)
+    mean = float(fresh.mean())
+    gap = mean - old["mean"]
+    return {
+        "count": n + m,
+        "mean": old["mean"] + gap * m / (n + m),
+        "squares": old["squares"] + float(((fresh - mean) ** 2).sum()) + gap * gap * n * m / (n + m),
+        "low": float(fresh.min()) if n == 0 else min(old["low"], float(fresh.min())),
+        "high": float(fresh.max()) if n == 0 else max(old["high"], float(fresh.max())),
+    }
+
+
+def deviation(state: State) -> float:
+    """Population deviation of what was seen; 1 while all of it is equal, so that it can be divided by."""
+    if state["low"] >= state["high"]:
+        return 1.0
+    return math.sqrt(state["squares"] / state["count"]) or 1.0
+
+
+@transform("shape.running_zscore", version=1, initial=start)
+def running_zscore(x: Scores, *, state: State | None = None) -> tuple[Scores, State]:
+    """``(x - mu) / s`` with mean and population deviation over all batches so far, this one included.
+
+    While everything seen is equal, it is divided by 1. Over batches [1, 2] and [3]: mean 2, deviation 0.8165.
+    """
+    new = merged(state, x)
+    return itemwise(lambda v: (v - new["mean"]) / deviation(new), x), new
+
+
+@transform("shape.running_minmax", version=1, initial=start, range=lambda x, **_: UNIT)
+def running_minmax(x: Scores, *, state: State | None = None) -> tuple[Scores, State]:
+    """``(x - min) / (max - min)`` over all batches so far, this one included; 0 while everything seen is equal."""
+    new = merged(state, x)
+    width = new["high"] - new["low"]
+    return itemwise(lambda v: np.clip((v - new["low"]) / (width or 1.0), 0.0, 1.0), x), new
+
+
+@transform("shape.running_clip", version=1, initial=start, range=lambda x, **_: x)
+def running_clip(x: Scores, *, width: float = 1.0, state: State | None = None) -> tuple[Scores, State]:
+    """``clip(x, mu - width s, mu + width s)`` with the running mean and population deviation, this batch included."""
+    new = merged(state, x)
+    reach = width * (deviation(new) if new["low"] < new["high"] else 0.0)
+    low, high = max(new["mean"] - reach, new["low"]), min(new["mean"] + reach, new["high"])
+    return itemwise(lambda v: np.clip(v, min(low, high), max(low, high)), x), new
+
+
+@transform("shape.running_quantile_scale", version=1, initial=lambda **_: {"seen": []}, range=lambda x, **_: UNIT)
+def running_quantile_scale(
+    x: Scores,
+    *,
+    low: float = 0.05,
+    high: float = 0.95,
+    size: int = 1000,
+    state: Mapping[str, Any] | None = None,
+) -> tuple[Scores, Mapping[str, Any]]:
+    """Where ``x`` lies between two quantiles of the last ``size`` scores seen: ``clip((x - q_low) / (q_high -
+    q_low), 0, 1)``.
+
+    Quantiles by linear interpolation, this batch included. Where the two are equal (a difference below 1e-8), 0.5.
+    The buffer is the state; it makes the score depend on what was seen, so keep it with the checkpoint.
+    """
+    if not (0 <= low < high <= 1 and size >= 1):
+        raise ValueError(f"running_quantile_scale needs 0 <= low < high <= 1 and size >= 1, not {low}, {high}, {size}")
+    seen = [*(state or {"seen": []})["seen"], *x.values[x.known].tolist()][-size:]
+    if not seen:
+        return itemwise(lambda v: v * 0.0, x), {"seen": seen}
+    bottom, top = np.quantile(np.array(seen), [low, high])
+    if not top - bottom >= 1e-8:
+        return itemwise(lambda v: np.full_like(v, 0.5), x), {"seen": seen}
+    return itemwise(lambda v: np.clip((v - bottom) / (top - bottom), 0.0, 1.0), x), {"seen": seen}
+
+
+@transform(
+    "shape.running_mean",
+    version=1,
+    initial=lambda **_: {"mean": None},
+    axis=lambda x, **_: "prompt",
+    range=lambda x, **_: x,
+)
+def running_mean(
+    x: Scores, *, rate: float = 0.1, state: Mapping[str, Any] | None = None
+) -> tuple[Scores, Mapping[str, Any]]:
+    """Exponential moving average of the batch mean, one number on the prompt axis: ``m <- (1 - rate) m + rate
+    mean(x)``.
+
+    The first batch with a known score sets it, a batch without one leaves it; unknown until then. Rate 1 is the
+    batch's own mean.
+    """
+    if not 0 < rate <= 1:
+        raise ValueError(f"running_mean needs 0 < rate <= 1, not {rate}")
+    old: float | None = (state or {"mean": None})["mean"]
+    fresh: FloatArray = x.values[x.known]
+    new = old
+    if len(fresh):
+        mean = float(np.clip(fresh.mean(), fresh.min(), fresh.max()))
+        new = mean if old is None else (1 - rate) * old + rate * mean
+    axis = x.axis.ancestor("prompt")
+    if new is None:
+        return Scores.blank(axis, "no known score was seen yet"), {"mean": new}
+    return Scores.constant(axis, new), {"mean": new}
