@@ -111,13 +111,14 @@ class Axis:
 
     def offsets_over(self, name: str) -> IntArray:
         """Offsets of this axis' items by their ancestor ``name``, shape ``(ancestor.size + 1,)``."""
-        axis, offsets = self, np.arange(self.size + 1, dtype=np.int64)
+        axis: Axis = self
+        offsets: IntArray | None = None
         while axis.name != name:
             if axis.parent is None or axis.offsets is None:
                 raise AxisError(f"axis '{self.name}' has no '{name}' above it")
-            offsets = offsets[axis.offsets]
+            offsets = axis.offsets if offsets is None else offsets[axis.offsets]
             axis = axis.parent
-        return offsets
+        return np.arange(self.size + 1, dtype=np.int64) if offsets is None else offsets
 
     def owner_in(self, name: str) -> IntArray:
         """The index of the ancestor ``name`` for every item, shape ``(size,)``."""

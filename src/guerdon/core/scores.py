@@ -151,7 +151,17 @@ class Scores:
             return self
         if self.axis.name == axis.name:
             return self._pad(axis)
-        return self.take(axis.owner_in(self.axis.name), axis)
+        offsets = axis.offsets_over(self.axis.name)
+        lengths = np.diff(offsets)
+        values = np.repeat(self.values, lengths)
+        if self.reasons is None:
+            known, reasons = np.ones(axis.size, dtype=np.bool_), None
+        else:
+            known, reasons = np.repeat(self.known, lengths), np.repeat(self.reasons, lengths)
+        proof = self.evidence
+        if proof:
+            proof = Evidence(lambda item: self.evidence[int(np.searchsorted(offsets, item, side="right")) - 1])
+        return Scores(axis, values, known, reasons, proof)
 
     def _pad(self, axis: Axis) -> Scores:
         """Fit scores that hold items of some parents only to ``axis``, which holds more: the others were not asked."""
