@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -192,23 +192,22 @@ def _first(rows: list[Row]) -> Row | None:
 def match_rows(rows: Sequence[Row], pool: Sequence[Row], tolerance: Tolerance) -> tuple[list[Row], list[Row]]:
     """Pair rows with equal rows of ``pool`` one to one: (rows left over, pool rows left over).
 
-    Rows that are exactly equal pair first; the rest pair within the float tolerance by a maximum matching (by
-    sorted order beyond 200 rows that agree in all other cells).
+    Rows that are exactly equal pair first; the rest pair within the float tolerance by a maximum matching (by sorted
+    order beyond 200 rows that agree in all other cells).
     """
-    waiting: dict[tuple[Cell, ...], list[Row]] = defaultdict(list)
-    for row in pool:
-        waiting[tuple(map(canonical, row))].append(row)
-    extra: list[Row] = []
-    for row in rows:
-        same = waiting.get(tuple(map(canonical, row)))
-        if same:
-            same.pop()
-        else:
-            extra.append(row)
-    missing = [row for rest in waiting.values() for row in rest]
+    extra, missing = _unequal(rows, pool)
     if not extra or not missing:
         return extra, missing
     return _match_close(extra, missing, tolerance)
+
+
+def _unequal(rows: Sequence[Row], pool: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """What is left after pairing rows that Python calls equal, which are equal here too (1 == 1.0 == True)."""
+    try:
+        have, want = Counter(rows), Counter(pool)
+    except TypeError:  # lists and records have no hash
+        return list(rows), list(pool)
+    return list((have - want).elements()), list((want - have).elements())
 
 
 def _match_close(rows: list[Row], pool: list[Row], tolerance: Tolerance) -> tuple[list[Row], list[Row]]:
@@ -301,5 +300,5 @@ def _kinds(rows: Sequence[Row], column: int) -> frozenset[str]:
 
 
 def _samples(rows: Sequence[Row], expected: Expected) -> tuple[Row | None, Row | None]:
-    extra, missing = match_rows(rows, expected.pool, Tolerance())
+    extra, missing = _unequal(rows, expected.pool)
     return _first(extra), _first(missing)

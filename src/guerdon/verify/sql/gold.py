@@ -12,9 +12,9 @@ from guerdon.core.workers import WorkerPool
 from guerdon.verify.sql.compare import Expected, compare_rows
 from guerdon.verify.sql.databases import Probe, database_hash
 from guerdon.verify.sql.ordering import Ranking, expected_result, ranking
-from guerdon.verify.sql.run import Job, QueryResult
-from guerdon.verify.sql.statement import Dialect, SyntaxProblem, parse
-from guerdon.verify.sql.worker import execute_all
+from guerdon.verify.sql.run import Job, QueryResult, execute
+from guerdon.verify.sql.statement import Dialect, guard, parse
+from guerdon.verify.sql.worker import KILL_AFTER, failure, sql_pool
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -85,46 +85,43 @@ def _key(job: Job) -> _Key:
 
 
 def _run_golds(jobs: Sequence[Job], pool: WorkerPool | None) -> dict[Job, Gold]:
-    plain = dict(zip(jobs, execute_all(list(jobs), pool), strict=True))
-    plans = {job: ranking(job.sql, job.dialect, result.columns) for job, result in plain.items() if result.ok}
-    ranked = _run_rankings(plans, pool, 0)
-    return {job: _gold(job, result, plans.get(job), ranked) for job, result in plain.items()}
-
-
-def _run_rankings(plans: dict[Job, Ranking | None], pool: WorkerPool | None, attempt: int) -> dict[Job, QueryResult]:
-    """The ranked rows of each ordered gold, by the first form of the ranked query that runs."""
-    todo = {job: plan for job, plan in plans.items() if plan is not None and len(plan.queries) > attempt}
-    if not todo:
+    if not jobs:
         return {}
-    asked = [
-        replace(
-            job,
-            sql=plan.queries[attempt],
-            until=plan.until,
-            limits=replace(job.limits, seconds=max(job.limits.seconds, _RANKING_SECONDS)),
-        )
-        for job, plan in todo.items()
-    ]
-    results = dict(zip(todo, execute_all(asked, pool), strict=True))
-    again = {job: plans[job] for job, result in results.items() if not result.ok}
-    return results | _run_rankings(again, pool, attempt + 1)
+    seconds = max(job.limits.seconds for job in jobs) + _RANKING_SECONDS
+    outcomes = (pool or sql_pool()).map(run_gold, jobs, timeout=seconds + KILL_AFTER)
+    return {
+        job: outcome.value if outcome.kind == "ok" else Gold(None, f"gold failed: {failure(job, outcome).detail}")
+        for job, outcome in zip(jobs, outcomes, strict=True)
+    }
 
 
-def _gold(job: Job, result: QueryResult, plan: Ranking | None, ranked: dict[Job, QueryResult]) -> Gold:
+def run_gold(job: Job) -> Gold:
+    """Run a gold statement and, if it is ordered, learn its ties; for a worker, as it parses and executes."""
+    result = execute(job)
     if not result.ok:
         return Gold(None, f"gold failed: {result.detail}")
     whole = Expected(((len(result.rows), result.rows),) if result.rows else (), result.columns)
+    plan = ranking(job.sql, job.dialect, result.columns)
     if plan is None:
         return Gold(whole, reads=result.reads)
-    answer = ranked.get(job)
-    if answer is not None and answer.ok:
-        blocks = expected_result(result.rows, result.columns, answer.rows, plan)
-        if blocks is not None and compare_rows(result.rows, blocks, columns=result.columns) is None:
-            return Gold(blocks, ordered=True, reads=result.reads)
+    blocks = _ranked(job, result, plan)
+    if blocks is not None:
+        return Gold(blocks, ordered=True, reads=result.reads)
     if len(result.rows) <= 1:
         return Gold(replace(whole, ordered=True), ordered=True, reads=result.reads)
     in_turn = Expected(tuple((1, (row,)) for row in result.rows), result.columns, ordered=True)
     return Gold(in_turn, ordered=True, ties=False, reads=result.reads)
+
+
+def _ranked(job: Job, result: QueryResult, plan: Ranking) -> Expected | None:
+    """The result as blocks of tied rows, by the first form of the ranked query that runs and agrees with it."""
+    limits = replace(job.limits, seconds=_RANKING_SECONDS / max(len(plan.queries), 1))
+    for query in plan.queries:
+        answer = execute(replace(job, sql=query, until=plan.until, limits=limits))
+        blocks = expected_result(result.rows, result.columns, answer.rows, plan) if answer.ok else None
+        if blocks is not None and compare_rows(result.rows, blocks, columns=result.columns) is None:
+            return blocks
+    return None
 
 
 def probes(sql: str, dialect: Dialect) -> tuple[Probe, ...]:
@@ -135,10 +132,9 @@ def probes(sql: str, dialect: Dialect) -> tuple[Probe, ...]:
     """
     from sqlglot import exp
 
-    try:
-        tree = parse(sql, dialect)
-    except SyntaxProblem:
+    if guard(sql, dialect).refused:
         return ()
+    tree = parse(sql, dialect)
     found: dict[Probe, None] = {}
     for node in tree.find_all(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In):
         columns = [side for side in (node.this, node.args.get("expression")) if isinstance(side, exp.Column)]

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from guerdon.verify.sql.compare import Expected, Row
-from guerdon.verify.sql.statement import Dialect, SyntaxProblem, parse
+from guerdon.verify.sql.statement import Dialect, guard, parse
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -49,10 +49,9 @@ def ranking(sql: str, dialect: Dialect, columns: int) -> Ranking | None:
     """
     from sqlglot import exp
 
-    try:
-        tree = parse(sql, dialect)
-    except SyntaxProblem:
+    if "order" not in sql.lower() or guard(sql, dialect).refused:
         return None
+    tree = parse(sql, dialect)
     if isinstance(tree, exp.Subquery) and not tree.args.get("order"):
         tree = tree.unnest()
     order = tree.args.get("order")
@@ -64,7 +63,7 @@ def ranking(sql: str, dialect: Dialect, columns: int) -> Ranking | None:
     bare = tree.copy()
     for part in ("order", "limit", "offset"):
         bare.set(part, None)
-    forms = [_wrapped(bare, tree, columns)]
+    forms: list[exp.Expr | None] = [_wrapped(bare, tree, columns)]
     if isinstance(tree, exp.Select) and not tree.args.get("distinct"):
         forms.insert(0, _added(bare, tree))
     queries = tuple(form.sql(dialect=dialect) for form in forms if form is not None)

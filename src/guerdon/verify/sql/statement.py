@@ -173,8 +173,9 @@ class SyntaxProblem(ValueError):
         self.syntax = syntax
 
 
+@lru_cache(maxsize=128)
 def parse(sql: str, dialect: Dialect) -> exp.Expr:
-    """Parse exactly one statement with sqlglot; SyntaxProblem says what was wrong."""
+    """Parse exactly one statement with sqlglot; SyntaxProblem says what was wrong. Copy the tree to change it."""
     sqlglot = _sqlglot()
     try:
         trees = [tree for tree in sqlglot.parse(sql, read=dialect) if tree is not None]

@@ -26,14 +26,14 @@ def execute_all(jobs: list[Job], pool: WorkerPool | None = None) -> list[QueryRe
     same job, and anything else that is no fault of the statement, reads ``unavailable``.
 
     """
-    results: list[QueryResult] = []
     if not jobs:
-        return results
+        return []
     seconds = max(job.limits.seconds for job in jobs)
     outcomes = (pool or sql_pool()).map(_entry(jobs[0].dialect), jobs, timeout=seconds + KILL_AFTER)
-    for job, outcome in zip(jobs, outcomes, strict=True):
-        results.append(_result(job, outcome))
-    return results
+    return [
+        outcome.value if outcome.kind == "ok" else failure(job, outcome)
+        for job, outcome in zip(jobs, outcomes, strict=True)
+    ]
 
 
 def _entry(dialect: Dialect) -> Callable[[Job], QueryResult]:
@@ -49,10 +49,8 @@ def _entry(dialect: Dialect) -> Callable[[Job], QueryResult]:
     return execute
 
 
-def _result(job: Job, outcome: Outcome) -> QueryResult:
-    if outcome.kind == "ok":
-        result: QueryResult = outcome.value
-        return result
+def failure(job: Job, outcome: Outcome) -> QueryResult:
+    """What an outcome that is not ``ok`` says about its job."""
     if outcome.kind == "timeout":
         detail = f"timed out after {job.limits.seconds} s inside one function; the worker was killed"
         return QueryResult("timeout", detail, seconds=outcome.seconds)
