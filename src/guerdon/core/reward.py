@@ -103,8 +103,8 @@ class Reward:
         from guerdon.core.engine import evaluate, needs_loop
         from guerdon.core.runtime import drive, run_sync
 
-        task = evaluate(self, rollouts, session=session, unknown=unknown)
-        return run_sync(task) if needs_loop(self) else drive(task)
+        run = run_sync if needs_loop(self) else drive
+        return run(evaluate(self, rollouts, session=session, unknown=unknown))
 
     async def ascore(
         self,
