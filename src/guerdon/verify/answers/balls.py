@@ -16,7 +16,7 @@ from fractions import Fraction
 from flint import acb, arb, ctx, fmpq
 
 from .exact import MAX_TERMS, rational
-from .nodes import Expr, Num, Op, Sym
+from .nodes import Expr, Num, Op, Sym, walk
 
 __all__ = ["Ball", "NoValue", "evaluate", "precision"]
 
@@ -77,6 +77,8 @@ def _evaluate(expr: Expr, names: Mapping[str, Ball], work: Work) -> Ball:
     head, args = expr.head, expr.args
     if head in ("sum", "prod"):
         return _series(expr, names, work)
+    if head == "int":
+        return _integral(expr, names, work)
     if head == "quantity":
         if args[1] == Sym("deg"):
             return _evaluate(args[0], names, work) * acb.pi() / 180
@@ -148,14 +150,53 @@ def _power(base: Ball, exponent: Ball, exact: Fraction | int | None) -> Ball:
 
 def _series(expr: Op, names: Mapping[str, Ball], work: Work) -> Ball:
     index, low, high, body = expr.args
-    first, last = rational(low), rational(high)
-    if not isinstance(index, Sym) or not isinstance(first, int) or not isinstance(last, int) or last - first > MAX_TERMS:
-        raise NoValue("a sum without small whole bounds")
+    first, last = _bound(low, names, work), _bound(high, names, work)
+    if not isinstance(index, Sym) or last - first > MAX_TERMS:
+        raise NoValue("a sum of too many terms")
+    if any(isinstance(n, Sym) and index.name in n.name.partition("_")[2] for n in walk(body)):
+        raise NoValue("terms of an indexed sequence")
     total = acb(0) if expr.head == "sum" else acb(1)
     for k in range(first, last + 1):
         term = _evaluate(body, {**names, index.name: acb(k)}, work)
         total = total + term if expr.head == "sum" else total * term
     return total
+
+
+def _bound(expr: Expr, names: Mapping[str, Ball], work: Work) -> int:
+    value = _evaluate(expr, names, work)
+    whole = value.unique_fmpz() if value.is_finite() and bool(abs(value) < arb(10) ** 9) else None
+    if whole is None:
+        raise NoValue("a sum without whole bounds")
+    return int(whole)
+
+
+def _integral(expr: Op, names: Mapping[str, Ball], work: Work) -> Ball:
+    """A definite integral of an integrand without branch cuts, with a proven error bound."""
+    variable, low, high, body = expr.args
+    if not isinstance(variable, Sym) or not all(_smooth(n) for n in walk(body)):
+        raise NoValue("an integrand with branch cuts")
+    a, b = _evaluate(low, names, work), _evaluate(high, names, work)
+    name = variable.name
+
+    def integrand(x: Ball, _: bool) -> Ball:
+        try:
+            return _evaluate(body, {**names, name: x}, work)
+        except NoValue:
+            if work.left < 0:
+                raise
+            return acb("nan")
+
+    if not a.is_finite() or not b.is_finite():
+        raise NoValue("an integral without finite bounds")
+    return acb.integral(integrand, a, b, rel_tol=arb(2) ** -110, abs_tol=arb(2) ** -110, eval_limit=1_500)
+
+
+def _smooth(node: Expr) -> bool:
+    if not isinstance(node, Op):
+        return True
+    if node.head == "pow":
+        return node.args[0] == Sym("e") or isinstance(rational(node.args[1]), int)
+    return node.head in ("add", "mul", "neg", "div", "fn:sin", "fn:cos", "fn:tan", "fn:sinh", "fn:cosh")
 
 
 def _determinant(matrix: Expr, names: Mapping[str, Ball], work: Work) -> Ball:

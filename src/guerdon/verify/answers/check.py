@@ -12,11 +12,13 @@ from typing import Any
 from .compare import compare
 from .dates import compare_times
 from .extract import Extraction, extract, extract_gold
-from .nodes import Expr, Op, Sym, Unparsable
+from .nodes import MAX_CHARS, Expr, Op, Sym, Unparsable
+from .parser import SHORT_WORDS
 from .normal import normalise, text_key
 from .policy import KINDS, Policy, policy_from
 from .scalar import profile
-from .symbolic import equal_by_algebra, worth_algebra
+from .symbolic import algebra_pool, equal_by_algebra, worth_algebra
+from .units import parse_unit
 from .verdict import Outcome, Reason, Verdict, differs, same, undecided
 from .words import canonical_text, choice_letters, compare_texts, number_words
 from . import statements
@@ -66,17 +68,22 @@ def check_answer(gold: str, completion: str, kind: str = "math", **policy: Any) 
     rules = policy_from(policy)
     gold, completion = _text(gold), _text(completion)
     left = extract_gold(gold, kind, rules)
-    seek = "choice" if kind == "choice" or (kind == "math" and _is_choice(left.text, rules)) else kind
-    right = extract(completion, seek, rules)
-    if seek == "choice" and kind == "math" and right.text is None and not right.problem.startswith(("neg", "hed", "the")):
+    if gold.strip() == completion.strip() and left.rule == "gold":
+        right = left
+    else:
         right = extract(completion, kind, rules)
+        if kind == "math" and right.rule not in ("box", "tag", "hashes", "whole") and _is_choice(left.text, rules):
+            right = extract(completion, "choice", rules)
     return _verdict(_judge(left, right, kind, rules), left, right, started)
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"an answer is a str, not {type(value).__name__}")
-    return value
+    """Answers are strings; whole numbers and floats, as JSON data sets hold them, are written out."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return repr(value)
+    raise TypeError(f"an answer is a str, not {type(value).__name__}")
 
 
 def _is_choice(text: str | None, policy: Policy) -> bool:
@@ -108,16 +115,32 @@ def _judge(gold: Extraction, found: Extraction, kind: str, policy: Policy) -> Ou
         return _choices(gold.text, found.text, policy)
     if kind == "text":
         return compare_texts(normalise(gold.text), normalise(found.text), policy)
+    if max(len(gold.text), len(found.text)) > MAX_CHARS:
+        return _too_long(gold.text, found.text)
     left, right = _normal(gold.text), _normal(found.text)
-    if not left or not right:
-        reason = Reason.GOLD_UNPARSABLE if not left else Reason.NO_ANSWER
+    if not _something(left) or not _something(right):
+        reason = Reason.GOLD_UNPARSABLE if not _something(left) else Reason.NO_ANSWER
         return undecided(reason, "extraction", "nothing but punctuation")
+    if left in ("nan", "NaN") or right in ("nan", "NaN"):
+        return undecided(Reason.GOLD_UNPARSABLE if left.lower() == "nan" else Reason.PREDICTION_UNPARSABLE, "text", "not a number")
     if left == right and not _UNSURE.search(left):
         return same("text")
     plain = _plain_numbers(left, right)
     if plain is not None:
         return plain
     return _parsed(left, right, policy, kind)
+
+
+def _something(text: str) -> bool:
+    """Whether anything is left once commands for style and brackets are taken away."""
+    return bool(text) and (len(text) > 40 or bool(text_key(text).strip(" {}()[]$")))
+
+
+def _too_long(gold: str, found: str) -> Outcome:
+    if gold == found:
+        return same("text")
+    reason = Reason.GOLD_UNPARSABLE if len(gold) > MAX_CHARS else Reason.PREDICTION_UNPARSABLE
+    return undecided(reason, "extraction", f"longer than {MAX_CHARS} characters")
 
 
 def _normal(text: str) -> str:
@@ -129,7 +152,7 @@ def _normal_cached(text: str) -> str:
     return normalise(text)
 
 
-_UNSURE = re.compile(r"\b(?:not|nan)\b", re.I)
+_UNSURE = re.compile(r"^(?:not\b(?=.{0,40}\d)|nan$)", re.I)
 _INTEGER = re.compile(r"-?\d{1,300}")
 
 
@@ -172,11 +195,15 @@ def _parsed(left: str, right: str, policy: Policy, kind: str) -> Outcome:
 def _tree(text: str) -> Expr:
     if len(text) <= 80 and text[:1].isalpha() and (number := number_words(text)) is not None:
         return statements.parse(str(number))
-    if _WORDS.fullmatch(text) and not _FORMULA_WORD.fullmatch(text):
+    if _WORDS.fullmatch(text) and (text.lower() in SHORT_WORDS or not _FORMULA_WORD.fullmatch(text)):
         return Op("text:" + text, ())
+    soft = _SOFT_UNIT.fullmatch(text)
+    if soft and parse_unit(soft[2]) is not None:
+        text = rf"{soft[1]}\text{{ {soft[2]}}}"
     return statements.parse(text)
 
 
+_SOFT_UNIT = re.compile(r"(-?\d[\d.,/]*)\s+([A-Za-z]{1,3}(?:[/*][A-Za-z]{1,3})*(?:\^?\{?[23]\}?)?)")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z'’-]+(?: [A-Za-z'’-]+)*")
 _FORMULA_WORD = re.compile(r"(?:pi|infinity|inf|oo|infty|[A-Z]{2}|[a-z]{2,3}|alpha|beta|gamma|theta|lambda|mu|sigma|phi|omega|rho|tau)")
 
@@ -253,9 +280,7 @@ def _by_text(text: str, policy: Policy) -> frozenset[str] | None:
 
 
 def _algebra(a: Expr, b: Expr, policy: Policy, before: Outcome) -> Outcome:
-    from guerdon.core.workers import default_pool
-
-    outcome = default_pool().map(equal_by_algebra, [(a, b)], timeout=policy.seconds)[0]
+    outcome = algebra_pool().map(equal_by_algebra, [(a, b)], timeout=policy.seconds)[0]
     if outcome.kind == "ok" and outcome.value is not None:
         return same("algebra") if outcome.value else differs("algebra")
     if outcome.kind == "timeout":

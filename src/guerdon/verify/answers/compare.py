@@ -200,11 +200,18 @@ def _sets(x: Op, y: Expr, policy: Policy, depth: int) -> Outcome | None:
     if not is_set_like(x) and not is_set_like(y):
         return None
     sx, sy = as_set(x), as_set(y)
+    if sx is not None and sy is not None and sx[0] != sy[0] and _single_relation(x) and _single_relation(y):
+        if isinstance(y, Op) and not (isinstance(sx[0], Sym) and isinstance(sy[0], Sym)):
+            return _relations(x, y, policy, depth)
     if sx is not None and sy is not None:
         return compare_sets(sx, sy, policy)
     if is_set_like(x) and is_set_like(y):
         return _same_shape(x, y, policy, depth)
     return differs("structure", "a set of reals and a value")
+
+
+def _single_relation(expr: Expr) -> bool:
+    return isinstance(expr, Op) and expr.head.startswith("rel:") and expr.head[4:] in FLIP
 
 
 def _lists(x: Op, y: Expr, policy: Policy, depth: int) -> Outcome | None:
@@ -220,7 +227,7 @@ def _lists(x: Op, y: Expr, policy: Policy, depth: int) -> Outcome | None:
             return undecided(Reason.POLICY, "structure", "an ordered tuple and a list without order")
         return differs("structure", "an ordered tuple and an unordered list")
     else:
-        others = [y]
+        others = expanded(Op("list", (y,)))
     if any(p == Sym("...") for p in (*items, *others)):
         if len(items) != len(others):
             return differs("structure", "sequences of different form")

@@ -6,10 +6,10 @@ import random
 
 from flint import acb, arb
 
-from .balls import NoValue, evaluate, point, precision
+from .balls import NoValue, evaluate, precision
 from .exact import PRIMES, modular
 from .nodes import Expr, Num, Op, Sym, free_names
-from .scalar import LOW_BITS, sample
+from .scalar import LOW_BITS, points
 from .verdict import Outcome, Reason, differs, same, undecided
 
 __all__ = ["compare_equations", "moved", "solves"]
@@ -83,8 +83,7 @@ def _numerically_proportional(fa: Expr, fb: Expr, names: list[str]) -> Outcome:
     reference = None
     agreed = 0
     with precision(LOW_BITS):
-        for index in range(12):
-            at = {n: point(sample(n, index, False)) for n in names}
+        for at in points(names):
             try:
                 va, vb = evaluate(fa, at), evaluate(fb, at)
             except NoValue:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .lexer import matching_brace
 from .nodes import Unparsable
-from .normal import normalise
+from .normal import normalise, undouble
 from .policy import DEFAULT, Policy
 from .statements import parse
 from .units import SOFT, UNITS
@@ -158,7 +158,7 @@ def _last_box(text: str, before: int) -> re.Match[str] | None:
     return _BOX.match(text, at) if at >= 0 else None
 
 
-def _boxed(text: str, policy: Policy) -> Extraction | None:
+def _boxed(text: str, policy: Policy, gold: bool = False) -> Extraction | None:
     if policy.which == "first":
         match = _BOX.search(text)
         box = _box_at(text, match, policy) if match else None
@@ -175,7 +175,8 @@ def _boxed(text: str, policy: Policy) -> Extraction | None:
         box = _box_at(text, match, policy) if match and group[0][0] - match.start() < 2_000 else None
         if match is None or box is None:
             break
-        joined = box[2] <= group[0][0] and _joins(text[box[2] : group[0][0]])
+        gap = text[box[2] : group[0][0]]
+        joined = box[2] <= group[0][0] and (_joins(gap) or (gold and not re.search(r"[A-Za-z]{2}", _GAP_NOISE.sub(" ", gap))))
         if policy.which == "last" and not joined:
             break
         group.insert(0, (match.start(), box))
@@ -255,7 +256,7 @@ def _readable(text: str) -> bool:
 
 def _whole(text: str, kind: str, policy: Policy) -> Extraction | None:
     plain = text.strip()
-    if not plain.strip(" $\\{}()[].,;:!?*#`'\"~-_"):
+    if _blank(plain):
         return NOTHING
     if len(plain) > 24_000 or (len(plain) > 400 and (" " in plain[:200] and plain[:200].count(" ") > 20)):
         return None
@@ -271,6 +272,11 @@ def _whole(text: str, kind: str, policy: Policy) -> Extraction | None:
     if _readable(plain) or (len(plain) > 1_500 and " " not in plain[:100]):
         return Extraction(plain, "whole", (at, at + len(plain)))
     return None
+
+
+def _blank(plain: str) -> bool:
+    """Nothing but punctuation; the empty set written as \\{ \\} is something."""
+    return not plain.strip(" $\\{}()[].,;:!?*#`'\"~-_") and not re.fullmatch(r"[$ ]*\\\{\s*\\\}[$ .]*", plain)
 
 
 def _listed(text: str) -> bool:
@@ -373,7 +379,7 @@ def _line_answer(tail: str) -> Extraction | None:
 
 
 _NUMBER = re.compile(
-    r"(?<![\w.,/^])(?:[-−]\s?)?[$€£]?\d+(?:[.,]\d+)*(?:\s?/\s?\d+(?![\d.]))?(?:\^\{?\d+\}?)?"
+    r"(?<![\w.,/^])(?:[-−]\s?)?[$€£]?\d+(?:[.,]\d+)*(?:\s?/\s?\d+(?!\d|\.\d))?(?:\^\{?\d+\}?)?"
     r"(?:\s*(?:\\?%|percent\b|pct\b|degrees\b|°)|\s?(?:€|m²|m\^2|cm²))?"
 )
 
@@ -419,11 +425,13 @@ def _short_text(text: str, kind: str) -> Extraction | None:
 def extract_gold(gold: str, kind: str = "math", policy: Policy = DEFAULT) -> Extraction:
     """The answer of a gold string: its box or tag if it has one, the whole string if short, else as for completions."""
     plain = gold.strip()
-    if not plain.strip(" $\\{}()[].,;:!?*#`'\"~-_"):
+    if _blank(plain):
         return NOTHING
     if "\\boxed" in gold or "\\fbox" in gold or any(f"</{t}>" in gold for t in policy.tags) or "####" in gold:
-        found = extract(gold, kind, Policy(**{**policy.__dict__, "unclosed_box": True}))
-        if found.text:
+        lenient = replace(policy, unclosed_box=True)
+        found = _boxed(undouble(gold), lenient, gold=True) if "boxed" in gold else None
+        found = found or extract(gold, kind, lenient)
+        if found.text or found.rule in ("box", "tag"):
             return found
     if len(plain) > 150 and "nswer" in plain and "$" in plain:
         found = extract(gold, kind, policy)

@@ -33,7 +33,7 @@ GREEK = frozenset(
     "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar nabla partial aleph".split()
 )
 OPERATORS = {
-    "cdot": "*", "times": "*", "ast": "*", "div": "/", "pm": "pm", "mp": "mp", "le": "<=", "leq": "<=", "leqslant": "<=",
+    "cdot": "*", "times": "*", "ast": "*", "bullet": "*", "star": "*", "div": "/", "pm": "pm", "mp": "mp", "le": "<=", "leq": "<=", "leqslant": "<=",
     "leqq": "<=", "ge": ">=", "geq": ">=", "geqslant": ">=", "geqq": ">=", "lt": "<", "gt": ">", "ne": "!=", "neq": "!=",
     "approx": "~=", "simeq": "~=", "cong": "~=", "sim": "~=", "doteq": "~=", "equiv": "==", "in": "in", "notin": "notin",
     "cup": "cup", "cap": "cap", "setminus": "setminus", "backslash": "setminus", "bmod": "mod", "mod": "mod", "to": "to",
@@ -69,6 +69,7 @@ _SPACED = re.compile(r"\d{1,3}(?: \d{3})+(?![\d.])")
 _REPEAT = re.compile(r"(\d*)\.(\d*)(?:\\overline\s*\{(\d+)\}|\\dot\s*\{(\d)\}|\((\d+)\)|\\bar\s*\{?(\d+)\}?)")
 _SCI = re.compile(r"(\d+(?:\.\d*)?|\.\d+)[eE]([+-]?\d{1,6})(?![\w.])")
 _NUMBER = re.compile(r"\d+\.\d+|\.\d+|\d+\.(?![\d.])|\d+")
+_CONTINUES = frozenset(",{\\ eE(.!")  # what may make a longer numeral of it
 _DECIMAL_COMMA = re.compile(r"(\d+),(\d+)(?![\d,.])")
 _WORD = re.compile(r"[A-Za-zÀ-ɏͰ-Ͽ一-鿿Ѐ-ӿ]+")
 _COMMAND = re.compile(r"\\([A-Za-z]+)\*?|\\(.)", re.S)
@@ -137,8 +138,8 @@ class Lexer:
         self.space = False
 
     def run(self) -> list[Token]:
-        text, end = self.text, len(self.text)
-        while self.at < end:
+        while self.at < len(self.text):
+            text = self.text  # a spliced group replaces it
             ch = text[self.at]
             if ch.isspace():
                 self.at, self.space = self.at + 1, True
@@ -164,6 +165,12 @@ class Lexer:
 
     def number(self) -> None:
         text, at = self.text, self.at
+        plain = _NUMBER.match(text, at)
+        assert plain is not None
+        if text[plain.end() : plain.end() + 1] not in _CONTINUES:
+            self.at = plain.end()
+            self.add("num", plain[0], decimal(plain[0]))
+            return
         match = _REPEAT.match(text, at)
         if match:
             value: Expr = _repeating(match)
@@ -178,15 +185,14 @@ class Lexer:
         elif self.depth == 0 and (match := _DECIMAL_COMMA.match(text, at)) is not None and self.comma_decimal(match):
             value = decimal(f"{match[1]}.{match[2]}")
         else:
-            match = _NUMBER.match(text, at)
-            assert match is not None
+            match = plain
             value = decimal(match[0])
         self.at = match.end()
         self.add("num", match[0], value)
 
     def thousands(self, text: str) -> bool:
         """Whether commas group digits; 100,200,300 may also be a list, so both readings are tried."""
-        if text[0] == "0":
+        if text[0] == "0" or (self.at and self.text[self.at - 1] == ","):
             return False
         if text.index(",") == 3 and text.count(",") > 1:
             self.ambiguous = True
@@ -243,7 +249,7 @@ class Lexer:
             self.add("sym", "pi")
         elif name in ("infty", "inf"):
             self.add("sym", "inf")
-        elif name in ("emptyset", "varnothing"):
+        elif name in ("emptyset", "varnothing", "oslash"):
             self.add("sym", "emptyset")
         elif name in ("imath", "jmath"):
             self.add("sym", name[0])
@@ -326,6 +332,8 @@ class Lexer:
                 self.add("text", plain)
             else:
                 self.add("sym", plain)
+        elif plain in ("min", "sec") and self.after_value():
+            self.add("text", plain)
         elif plain in FUNCTIONS or plain in ALIASES:
             self.add("fn", ALIASES.get(plain, plain))
         elif name in ("mathrm", "operatorname", "mathit", "mathsf", "emph", "mathbf") and plain.replace(" ", "").isalpha():
@@ -335,6 +343,11 @@ class Lexer:
                 self.words(plain)
         else:
             self.splice(content)
+
+    def after_value(self) -> bool:
+        """Whether the last token can end a value (so that min is minutes, not the minimum)."""
+        last = self.tokens[-1] if self.tokens else None
+        return last is not None and (last.kind in ("num", "text", "word") or last.text in ("}", ")", "/"))
 
     def other(self, ch: str) -> None:
         text = self.text
@@ -383,7 +396,7 @@ class Lexer:
         elif low in ("percent", "pct", "percentage", "percents"):
             self.add("op", "%")
         elif low in ("degrees", "degree", "deg"):
-            self.add("op", "circ")
+            self.add("word", "degree")
         elif low == "mod":
             self.add("op", "mod")
         elif low in ("union", "cup") and self.depth <= 0 and len(word) > 2:

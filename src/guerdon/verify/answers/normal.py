@@ -9,6 +9,7 @@ __all__ = ["normalise", "text_key"]
 
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ", "0123456789+-=()ni")
 _SUB = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓₙₘₖᵢⱼ", "0123456789+-=()aeoxnmkij")
+_METRES = re.compile("(?<=[\\d\\s])m([²³])")
 _SUPER_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ]+")
 _SUB_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓₙₘₖᵢⱼ]+")
 _INVISIBLE = re.compile("[\u0000-\u0008\u000b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f]")
@@ -40,6 +41,7 @@ _SQUEEZE = re.compile(r"\s+")
 
 def _unicode(text: str) -> str:
     text = _INVISIBLE.sub("", text)
+    text = _METRES.sub(lambda m: rf"\text{{ m}}^{2 if m[1] == '²' else 3}", text)
     text = _SUPER_RUN.sub(lambda m: "^{" + m[0].translate(_SUPER) + "}", text)
     text = _SUB_RUN.sub(lambda m: "_{" + m[0].translate(_SUB) + "}", text)
     out = []
@@ -103,9 +105,30 @@ def normalise(text: str) -> str:
         text = _unicode(text)
     elif _INVISIBLE.search(text):
         text = _INVISIBLE.sub("", text)
-    if "\\\\" in text:
-        text = undouble(text)
-    return _strip_ends(text)
+    if "\\" in text:
+        text = undouble(text).replace('\\"', '"')
+    if "\\begin" in text:
+        text = _CASES_END.sub(r"\\end{cases}", _CASES.sub(r"\\begin{cases}", text))
+    text = _TIMES_X.sub(r"\\times ", _strip_ends(_SQUEEZE.sub(" ", text)))
+    return _undelimit(text) if "$" in text else text
+
+
+_CASES = re.compile(r"\\left\s*\\\{\s*\\begin\{(?:array|aligned|matrix)\}(?:\s*\{[^{}]{0,40}\})?")
+_CASES_END = re.compile(r"\\end\{(?:array|aligned|matrix)\}\s*\\right\s*\.")
+_TIMES_X = re.compile(r"(?<=\d)\s?[xX]\s?(?=10\^)")
+_DOLLAR = re.compile(r"(?<!\\)\$+")
+
+
+def _undelimit(text: str) -> str:
+    """Inner $ that pair up are delimiters and go; the others are dollar signs."""
+    marks = list(_DOLLAR.finditer(text))
+    if len(marks) % 2 or not marks:
+        return text
+    for closing in marks[1::2]:
+        before, after = text[closing.start() - 1 : closing.start()], text[closing.end() : closing.end() + 1]
+        if before.isspace() and after.isdigit():
+            return text
+    return _DOLLAR.sub(" ", text).strip()
 
 
 _WRAP_WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|textnormal|textrm|operatorname|emph|mathsf)\s*\{([^{}]*)\}")

@@ -76,16 +76,26 @@ class ExprParser:
             if binding <= power:
                 break
             self.i += 1
+            if token.text in ("+", "-"):
+                left = self.sum_of(left, token.text, binding)
+                continue
             right = self.expr(binding)
             left = self.infix(token.text, left, right)
         self.depth -= 1
         return left
 
+    def sum_of(self, left: Expr, op: str, binding: int) -> Expr:
+        """All terms of a sum in one node, so that a long one stays linear."""
+        terms = [left]
+        while True:
+            right = self.expr(binding)
+            terms.append(right if op == "+" else _negate(right))
+            if not self.is_op("+", "-"):
+                return Op("add", tuple(terms))
+            op = self.tokens[self.i].text
+            self.i += 1
+
     def infix(self, op: str, left: Expr, right: Expr) -> Expr:
-        if op == "+":
-            return _flat("add", left, right)
-        if op == "-":
-            return _flat("add", left, _negate(right))
         if op == "*":
             return _flat("mul", left, right)
         if op in ("/", "over"):
@@ -120,9 +130,21 @@ class ExprParser:
             if self.is_op("'"):
                 base = self.postfix(base)
                 continue
+            if self.primes_ahead():
+                base = self.primed(base)
+                continue
             exponent = self.exponent()
             base = self.postfix(Op("pow", (base, exponent)))
         return base
+
+    def primes_ahead(self) -> bool:
+        close = self.match.get(self.i) if self.is_op("{") else None
+        return close is not None and close > self.i + 1 and all(t.text == "'" for t in self.tokens[self.i + 1 : close])
+
+    def primed(self, base: Expr) -> Expr:
+        count = self.match[self.i] - self.i - 1
+        self.i += count + 2
+        return Sym(base.name + "'" * count) if isinstance(base, Sym) else Op("sub:" + "'" * count, (base,))
 
     def degree_sign(self) -> bool:
         if self.take("circ"):
@@ -141,7 +163,7 @@ class ExprParser:
         while self.is_op("-", "+"):
             negative ^= self.tokens[self.i].text == "-"
             self.i += 1
-        inner = self.postfix(self.primary(script=True))
+        inner = self.postfix(self.single())
         if self.is_op("^"):
             self.i += 1
             inner = Op("pow", (inner, self.exponent()))
@@ -173,6 +195,10 @@ class ExprParser:
 
     def subscript(self, base: Expr) -> Expr:
         start = self.i
+        close = self.match.get(start) if self.is_op("{") else None
+        if isinstance(base, Sym) and close is not None:
+            self.i = close + 1
+            return Sym(f"{base.name}_{''.join(t.text for t in self.tokens[start:close] if t.text not in '{}')}")
         inner = self.primary(script=True)
         text = "".join(t.text for t in self.tokens[start : self.i] if t.text not in "{}")
         if isinstance(base, Num) and isinstance(inner, Num) and isinstance(base.value, int):
@@ -200,7 +226,7 @@ class ExprParser:
         if kind == "fn":
             return True
         if kind == "num":
-            return not isinstance(left, Num) and not (token.space and _ends_in_number(left))
+            return self.tokens[self.i - 1].kind != "num"
         if kind == "word":
             if self.integrals and len(token.text) == 2 and token.text[0] == "d":
                 return False
@@ -249,16 +275,12 @@ class ExprParser:
         tokens, i = self.tokens, self.i
         if not isinstance(whole.value, int) or whole.places >= 0:
             return whole
-        part: tuple[Expr | None, Expr | None, int] | None = None
         if tokens[i].kind == "op" and tokens[i].text == "frac":
-            flat = [t for t in tokens[i + 1 : i + 7] if t.text not in ("{", "}")]
-            braces = [t.text for t in tokens[i + 1 : i + 7]]
-            if len(flat) >= 2 and braces[0] == "{" and braces[2:4] == ["}", "{"] and braces[5:6] == ["}"]:
-                part = (flat[0].value, flat[1].value, i + 7)
-            elif len(flat) >= 2 and tokens[i + 1].kind == "num" and len(tokens[i + 1].text) == 2:
-                part = None
+            part = self.small_fraction(i + 1)
         elif tokens[i].kind == "num" and tokens[i].space and i + 2 < len(tokens) and tokens[i + 1].text == "/":
             part = (tokens[i].value, tokens[i + 2].value, i + 3)
+        else:
+            return whole
         if part is None or not isinstance(part[0], Num) or not isinstance(part[1], Num):
             return whole
         top, bottom = part[0].value, part[1].value
@@ -266,6 +288,24 @@ class ExprParser:
             self.i = part[2]
             return Num(whole.value + Fraction(top, bottom))
         return whole
+
+    def small_fraction(self, i: int) -> tuple[Expr | None, Expr | None, int] | None:
+        """(top, bottom, next index) of the numeric \\frac whose arguments start at ``i``: {1}{2}, 12 or 1{2}."""
+        first = self.tokens[i]
+        if first.kind == "num" and len(first.text) == 2 and first.text.isdigit():
+            return Num(int(first.text[0])), Num(int(first.text[1])), i + 1
+        parts: list[Expr | None] = []
+        for _ in range(2):
+            token = self.tokens[i]
+            if token.text == "{" and self.match.get(i) == i + 2:
+                parts.append(self.tokens[i + 1].value)
+                i += 3
+            elif token.kind == "num" and len(token.text) == 1:
+                parts.append(token.value)
+                i += 1
+            else:
+                return None
+        return parts[0], parts[1], i
 
     def symbol(self, token: Token) -> Expr:
         name = token.text
@@ -288,6 +328,9 @@ class ExprParser:
             return Sym(word)
         if explodes(word):
             return _flat("mul", *(Sym(ch) for ch in word))
+        following = self.peek()
+        if following.kind in ("num", "fn", "sym") or (following.kind == "op" and following.text in STARTERS and following.text not in ("(", "[")):
+            raise Unparsable(f"the word {word!r} before a value")
         return Sym(word)
 
     def function(self, name: str) -> Expr:
@@ -301,7 +344,7 @@ class ExprParser:
         if name == "sqrt":
             return self.sqrt(exponent)
         args = self.arguments() if self.is_op("(", "[") else (self.bare_argument(),)
-        if exponent == Op("neg", (Num(1),)) and name in ("sin", "cos", "tan", "cot", "sec", "csc"):
+        if exponent is not None and _is_minus_one(exponent) and name in ("sin", "cos", "tan", "cot", "sec", "csc"):
             name, exponent = "arc" + name, None
         result = apply(name, args, base)
         if exponent is not None:
@@ -414,9 +457,15 @@ def apply(name: str, args: tuple[Expr, ...], base: Expr | None) -> Expr:
     return Op("fn:" + ("ln" if name == "log" else name), args)
 
 
+def _is_minus_one(expr: Expr) -> bool:
+    return isinstance(expr, Op) and expr.head == "neg" and isinstance(expr.args[0], Num) and expr.args[0].value == 1
+
+
 def explodes(word: str) -> bool:
     """Whether a run of letters is a product of variables rather than a word."""
-    return len(word) <= 3 and word.isascii() and word.lower() not in SHORT_WORDS and word not in GREEK
+    if len(word) > 3 or not word.isascii() or word in GREEK:
+        return False
+    return word.isupper() or word.lower() not in SHORT_WORDS
 
 
 def _flat(head: str, *parts: Expr) -> Expr:
@@ -444,12 +493,6 @@ def _numeric(expr: Expr) -> bool:
                 return False
             stack.extend(node.args)
     return True
-
-
-def _ends_in_number(expr: Expr) -> bool:
-    while isinstance(expr, Op) and expr.args and expr.head in ("mul", "neg", "add"):
-        expr = expr.args[-1]
-    return isinstance(expr, Num)
 
 
 def _in_base(digits: str, base: Num) -> Expr:

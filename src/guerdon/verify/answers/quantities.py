@@ -50,6 +50,10 @@ def compare_quantities(a: Expr, b: Expr, policy: Policy, equal: Equal) -> Outcom
     if ua is None and ub is None:
         return equal(va, vb)
     if ua is None or ub is None:
+        counted = _unit(ua or ub or "")
+        if counted is not None and not counted.dimension:
+            factor = Num(counted.factor)
+            return equal(Op("mul", (va, factor)) if ua else va, Op("mul", (vb, factor)) if ub else vb)
         values = equal(va, vb)
         if values.equal is not True or policy.missing_unit == "accept":
             return values

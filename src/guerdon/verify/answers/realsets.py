@@ -166,6 +166,8 @@ def _inequality(expr: Op) -> tuple[Expr | None, list[Piece]] | None:
     left_names, right_names = free_names(left), free_names(right)
     if isinstance(right, Sym) and right_names and not (isinstance(left, Sym) and left_names) and right.name not in left_names:
         left, right, op = right, left, FLIP[op]
+    elif isinstance(left, Op) and left.head == "fn:abs" and isinstance(left.args[0], Sym) and not right_names:
+        return _absolute(left, _ray(right, op))
     elif left_names and right_names or (left_names and not isinstance(left, Sym)) or (right_names and not left_names):
         return _linear(left, right, op)
     return _absolute(left, _ray(right, op))
@@ -212,14 +214,14 @@ def _linear(left: Expr, right: Expr, op: str) -> tuple[Expr | None, list[Piece]]
     name = names.pop()
     difference = Op("add", (left, Op("neg", (right,))))
     try:
-        values = [rational(substitute(difference, name, Num(v))) for v in (0, 1, 2, 5)]
+        values = [rational(substitute(difference, name, Num(v))) for v in (0, 1, 2, -5)]
     except Undefined:
         return None
     v0, v1, v2, v5 = values
     if v0 is None or v1 is None or v2 is None or v5 is None:
         return (left, _ray(right, op)) if not free_names(right) else None
     slope = v1 - v0
-    if slope == 0 or v2 - v1 != slope or v5 - v0 != 5 * slope:
+    if slope == 0 or v2 - v1 != slope or v5 - v0 != -5 * slope:
         return None
     return Sym(name), _ray(Num(Fraction(-v0) / slope), op if slope > 0 else FLIP[op])
 

@@ -22,6 +22,8 @@ def resolve(expr: Expr) -> Expr:
         return _chain(expr)
     if expr.head == "rel:in":
         return expr
+    if expr.head == "mul" and len(expr.args) == 2 and _is_point(*expr.args):
+        return Op("named", expr.args)
     if expr.head == "rel:implies":
         return resolve(expr.args[-1])
     if expr.head == "rel:to":
@@ -31,6 +33,11 @@ def resolve(expr: Expr) -> Expr:
     if expr.head == "quantity" and isinstance(expr.args[0], Op) and expr.args[0].head in ("rel:=", "list"):
         return expr
     return expr
+
+
+def _is_point(name: Expr, at: Expr) -> bool:
+    """A(1, 2): a point with its name."""
+    return isinstance(name, Sym) and name.name[:1].isupper() and isinstance(at, Op) and at.head in ("tuple:()", "either")
 
 
 def _is_word(name: str) -> bool:
@@ -44,7 +51,9 @@ GREEK_NAMES = frozenset(
 
 
 def _constant(expr: Expr) -> bool:
-    return not free_names(expr) and not has_head(expr, "text:", "call:", "tuple:", "list", "set", "matrix")
+    if free_names(expr) or has_head(expr, "text:", "call:", "tuple:", "list", "set"):
+        return False
+    return has_head(expr, "fn:det") or not has_head(expr, "matrix")
 
 
 def _equality(sides: tuple[Expr, ...], approximate: bool) -> Expr:
@@ -52,7 +61,7 @@ def _equality(sides: tuple[Expr, ...], approximate: bool) -> Expr:
     if is_name(first):
         if isinstance(first, Op) and first.head.startswith("text:") and isinstance(last, Op) and last.head.startswith("text:"):
             return Op("text:" + first.head[5:] + " = " + last.head[5:], ())
-        return Op("named", (first, resolve(last)))
+        return _named(first, resolve(last))
     if is_name(last, strict=True) and not isinstance(first, Op | Sym) or (is_name(last, strict=True) and not _mentions(first, last)):
         return Op("named", (last, resolve(first)))
     if all(_constant(s) for s in sides):
@@ -60,6 +69,14 @@ def _equality(sides: tuple[Expr, ...], approximate: bool) -> Expr:
     if approximate:
         return resolve(first)
     return Op("equation", (first, last))
+
+
+def _named(name: Expr, value: Expr) -> Expr:
+    """(p, q) = (3, 2) says p = 3 and q = 2."""
+    if isinstance(name, Op) and name.head.startswith("tuple:") and isinstance(value, Op) and value.head.startswith("tuple:"):
+        if len(name.args) == len(value.args) > 1:
+            return Op("record", tuple(Op("rel:=", pair) for pair in zip(name.args, value.args, strict=True)))
+    return Op("named", (name, value))
 
 
 def _mentions(expr: Expr, name: Expr) -> bool:

@@ -20,7 +20,8 @@ from .verdict import Outcome, Reason, differs, same, undecided
 __all__ = ["compare_scalars"]
 
 _RANDOM = random.Random(0x6_E7D0)  # noqa: S311  (points of an identity test, not a secret)
-_BASE_POINTS = (0.73, 1.37, 2.71, 0.31, 5.3, -1.37, -0.41, 11.7, -2.9, 40.3, 0.05, -7.7, 103.9, 0.93, 1.07, -0.083)
+_SIZES = (0.73, 1.37, 2.71, 0.41, 5.3, 0.31, 11.7, 1.9, 0.93, 40.3, 0.05, 7.7, 103.9, 0.083, 1.07, 3.4)
+_SIGNED, _POSITIVE, _WHOLE = 16, 8, 6
 MAX_NODES = 1_500
 NEEDED = 4
 LOW_BITS, HIGH_BITS = 192, 1024
@@ -224,31 +225,27 @@ def _identical(a: Expr, b: Expr, names: list[str]) -> bool | None:
 
 
 @lru_cache(maxsize=8192)
-def sample(name: str, index: int, whole: bool) -> Rational:
-    """The ``index``-th test value of a variable: rationals of several sizes and signs, or small whole numbers."""
+def sample(name: str, index: int, place: int = 0) -> Rational:
+    """The ``index``-th test value of the ``place``-th variable: every combination of signs within eight points."""
     noise = zlib.crc32(f"{name}/{index}".encode()) % 9_973
-    if whole:
+    if index >= _SIGNED + _POSITIVE:
         return 2 + (noise + index) % 9
-    return Fraction(round(_BASE_POINTS[index] * 10_000) * (10_000 + noise // 4), 10**8)
+    size = Fraction(round(_SIZES[index % 16] * 10_000) * (10_000 + noise // 4), 10**8)
+    negative = index < _SIGNED and (index >> (place % 3)) & 1
+    return -size if negative else size
 
 
-def _points(names: list[str]) -> Iterator[tuple[bool, dict[str, Ball]]]:
-    for index in range(len(_BASE_POINTS)):
-        yield False, {n: point(sample(n, index, False)) for n in names}
-    for index in range(6):
-        yield True, {n: point(sample(n, index, True)) for n in names}
+def points(names: list[str], count: int = _SIGNED + _POSITIVE) -> Iterator[dict[str, Ball]]:
+    """Test points: signed, then positive, then (beyond ``_SIGNED + _POSITIVE``) whole numbers."""
+    for index in range(count):
+        yield {n: point(sample(n, index, place)) for place, n in enumerate(names)}
 
 
 def _by_points(a: Expr, b: Expr, pa: Profile, pb: Profile, names: list[str]) -> Outcome:
-    agreed, reason, complex_allowed = 0, "no value at any test point", pa.imaginary or pb.imaginary
-    domains = [0, 0]
+    agreed, complex_allowed = 0, pa.imaginary or pb.imaginary
     with precision(LOW_BITS):
-        for whole, at in _points(names):
-            if whole and agreed >= NEEDED - 1:
-                break
+        for index, at in enumerate(points(names, _SIGNED + _POSITIVE + _WHOLE)):
             va, vb = _value(a, at), _value(b, at)
-            domains[0] += _counts(va, complex_allowed)
-            domains[1] += _counts(vb, complex_allowed)
             if not _counts(va, complex_allowed) or not _counts(vb, complex_allowed):
                 continue
             assert va is not None and vb is not None
@@ -257,11 +254,10 @@ def _by_points(a: Expr, b: Expr, pa: Profile, pb: Profile, names: list[str]) -> 
                 return differs("evaluation", "they differ at a test point")
             if bool(gap.abs_upper() < (abs(va) + abs(vb) + arb(1)) * arb(2) ** (-LOW_BITS // 2)):
                 agreed += 1
-            if agreed >= NEEDED and not whole:
+            if agreed >= NEEDED and index >= 7:
                 return same("evaluation", f"equal at {agreed} points")
-    if agreed >= NEEDED - 1:
-        return same("evaluation", f"equal at {agreed} points")
-    return undecided(Reason.UNDECIDED, "evaluation", reason if not agreed else f"equal at only {agreed} points")
+    detail = f"equal at only {agreed} points" if agreed else "no value at any test point"
+    return undecided(Reason.UNDECIDED, "evaluation", detail)
 
 
 def _value(expr: Expr, at: dict[str, Ball]) -> Ball | None:

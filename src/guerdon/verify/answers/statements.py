@@ -8,7 +8,7 @@ from functools import lru_cache
 from .lexer import Token, tokenise
 from .nodes import Expr, Num, Op, Sym, Unparsable, has_head, size
 from .parser import ExprParser, _flat, _negate, _numeric, explodes
-from .units import UNITS
+from .units import UNITS, parse_unit
 
 __all__ = ["parse"]
 
@@ -154,6 +154,8 @@ class AnswerParser(ExprParser):
         return Op("fn:det", (matrix,)) if name in ("vmatrix", "Vmatrix") else matrix
 
     def cell(self) -> Expr:
+        while self.peek().kind in ("text", "word") and self.peek().text.strip(" ,").lower() in ("if", "for", "when", "where"):
+            self.i += 1
         return self.statement()
 
     def environment_name(self) -> str:
@@ -259,9 +261,21 @@ class AnswerParser(ExprParser):
             self.i = start
             return value
         text = " ".join(words).replace("( ", "").replace(" )", "").strip(" {}")
+        if parse_unit(_tidy_unit(text)) is None:
+            _check_note(words)
         if isinstance(value, Op) and value.head == "quantity" and text in ("C", "F"):
             return Op("quantity", (value.args[0], Sym("°" + text)))
         return Op("quantity", (value, Sym(_tidy_unit(text))))
+
+
+_LOGIC = frozenset("if else not when for where unless except but minus plus times than or then is isn't no maybe either".split())
+
+
+def _check_note(words: list[str]) -> None:
+    """A note behind a value (12 pages, 5 red roses) is a few words without numbers or logic."""
+    plain = [w.casefold() for phrase in words for w in phrase.split()]
+    if len(plain) > 8 or any(w in _LOGIC or any(ch.isdigit() for ch in w) for w in plain):
+        raise Unparsable("a clause after a value")
 
 
 def _tidy_unit(text: str) -> str:
@@ -272,6 +286,8 @@ def relation(sides: list[Expr], operators: list[str]) -> Expr:
     """The node for a chain of relations."""
     if not operators:
         return sides[0]
+    if ":" in operators and any(isinstance(s, Sym) and len(s.name) > 3 and s.name.isalpha() for s in sides):
+        raise Unparsable("a label before the answer")
     if set(operators) == {":"}:
         return Op("ratio", tuple(sides))
     if ":" in operators:

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .nodes import Expr, Num, Op, Sym, has_head, size
+from .nodes import Expr, Num, Op, Sym, size, walk
 
 if TYPE_CHECKING:
     import sympy
 
-__all__ = ["equal_by_algebra", "worth_algebra"]
+    from guerdon.core.workers import WorkerPool
+
+__all__ = ["algebra_pool", "equal_by_algebra", "worth_algebra"]
 
 MAX_NODES = 200
 
 
 def worth_algebra(a: Expr, b: Expr) -> bool:
     """Whether the pair holds something only computer algebra can settle: integrals, limits, infinite sums."""
-    return (has_head(a, "int", "lim", "sum", "prod") or has_head(b, "int", "lim", "sum", "prod")) and max(
+    return (_formal(a) or _formal(b)) and max(
         size(a), size(b)
     ) <= MAX_NODES
+
+
+@lru_cache(maxsize=1)
+def algebra_pool() -> WorkerPool:
+    """Two warm workers with the algebra system loaded; one that misses its deadline is killed and replaced."""
+    from guerdon.core.workers import WorkerPool
+
+    return WorkerPool(2, preload=["sympy", "guerdon.verify.answers.symbolic"], memory_bytes=2**31, name="algebra")
+
+
+def _formal(expr: Expr) -> bool:
+    return any(isinstance(n, Op) and n.head in ("int", "lim", "sum", "prod") for n in walk(expr))
 
 
 def equal_by_algebra(pair: tuple[Expr, Expr]) -> bool | None:

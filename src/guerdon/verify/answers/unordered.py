@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from flint import acb, arb
 
-from .balls import NoValue, evaluate, point, precision
+from .balls import NoValue, evaluate, precision
 from .equations import moved
 from .exact import Undefined, rational
 from .nodes import Expr, Num, Op, Rational, free_names
 from .policy import Policy
-from .scalar import LOW_BITS, sample
+from .scalar import LOW_BITS, points
 from .verdict import Outcome, Reason, differs, same, undecided
 
 __all__ = ["match_unordered", "proportional_inequalities"]
@@ -87,8 +87,7 @@ def proportional_inequalities(a: Op, op_a: str, b: Op, op_b: str) -> Outcome:
     want = 1 if op_a[0] == op_b[0] else -1
     reference, agreed = None, 0
     with precision(LOW_BITS):
-        for index in range(10):
-            at = {n: point(sample(n, index, False)) for n in names}
+        for at in points(names):
             try:
                 va, vb = evaluate(fa, at), evaluate(fb, at)
             except NoValue:
