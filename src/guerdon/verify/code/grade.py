@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import secrets
 import textwrap
@@ -15,7 +14,7 @@ from guerdon.backends.sandbox.result import Infrastructure, Limits, Refused, Res
 
 from .compare import equal, same_text
 from .extract import Extracted, defines, extract_code, parsed
-from .literal import Assertion, Escalate, Plan, holds, plan, target
+from .literal import Assertion, Escalate, Plan, called_name, holds, plan
 from .tasks import CallTask, Case, StdioTask, Task, TaskError, TestTask
 from .verdict import TestOutcome, Verdict
 
@@ -271,7 +270,7 @@ def _grade_apart(extracted: Extracted, task: TestTask, sandbox: Sandbox, limits:
         "form": task.form,
         "test": task.tests[0],
         "tests": list(task.tests),
-        "entry_point": task.entry_point or _called_name(task),
+        "entry_point": task.entry_point or called_name(task),
         "prompt": task.prompt,
         "setup": task.setup,
         "module": task.module,
@@ -288,12 +287,6 @@ def _grade_apart(extracted: Extracted, task: TestTask, sandbox: Sandbox, limits:
     if report is None:
         return _no_report(tester, candidate, notes)
     return _read_report(report, candidate, notes)
-
-
-def _called_name(task: TestTask) -> str:
-    """For bare asserts: the one function they test, which may bear the name of a built-in."""
-    trees = [parsed(source) for source in task.tests] if task.form == "asserts" else []
-    return target([node.test for tree in trees if tree for node in tree.body if isinstance(node, ast.Assert)])
 
 
 def _report(tester: Result, nonce: str) -> dict[str, Any] | None:

@@ -135,6 +135,12 @@ def target(tests: list[ast.expr]) -> str:
     return outermost.pop() if len(outermost) == 1 else ""
 
 
+def called_name(task: TestTask) -> str:
+    """For bare asserts: the one function they test, which may bear the name of a built-in."""
+    trees = [parsed(source) for source in task.tests] if task.form == "asserts" else []
+    return target([node.test for tree in trees if tree for node in tree.body if isinstance(node, ast.Assert)])
+
+
 def _outermost(test: ast.expr) -> str:
     left = test.left if isinstance(test, ast.Compare) else test
     return left.func.id if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) else ""

@@ -11,7 +11,6 @@ import math
 import os
 import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 _MAX_NOTES = 32
@@ -38,6 +37,17 @@ _NOTED = {
 }
 _QUIET_FOLDERS = (sys.prefix, sys.base_prefix, sys.exec_prefix, "/usr/", "/dev/null", "/dev/urandom", "/tmp/")
 _SOURCE = "solution.py"
+
+
+def _asked_by_candidate() -> bool:
+    """Whether the code that is running is the candidate's own, not a library's (namedtuple looks at frames too)."""
+    try:
+        raise LookupError
+    except LookupError as error:  # the way to our own frame that raises no audit event of the kind we are in
+        frame = error.__traceback__.tb_frame if error.__traceback__ else None
+    for _ in range(2):  # out of this function, out of the hook
+        frame = frame.f_back if frame else None
+    return frame is not None and frame.f_code.co_filename == _SOURCE
 
 
 class Observer:
@@ -71,9 +81,8 @@ class Observer:
             self._add(_NOTED[event])
         elif event == "open":
             self._opened(arguments[0])
-        elif event == "sys._getframe" and arguments and isinstance(arguments[0], FrameType):
-            if arguments[0].f_code.co_filename == _SOURCE:
-                self._add("looked at stack frames (sys._getframe)")
+        elif event == "sys._getframe" and _asked_by_candidate():
+            self._add("looked at stack frames (sys._getframe)")
 
     def _opened(self, path: object) -> None:
         if isinstance(path, bytes):

@@ -48,9 +48,10 @@ def guarded(body: Any) -> int:
             return (code or 0) & 0xFF
         print(code, file=sys.stderr)  # noqa: T201  # what Python does with a text exit code
         return 1
-    except BaseException:  # noqa: BLE001  # the interpreter's own last resort, restated: the job must end with code 1
-        kind, error, traceback = sys.exc_info()
-        sys.excepthook(kind, error, traceback and traceback.tb_next and traceback.tb_next.tb_next)  # type: ignore[arg-type]  # inside an except clause the triple is set
+    except BaseException as error:  # noqa: BLE001  # the interpreter's own last resort, restated: the job must end with code 1
+        own = error.__traceback__ and error.__traceback__.tb_next  # without our own two frames
+        error.__traceback__ = own and own.tb_next
+        sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0
 

@@ -9,6 +9,7 @@ everything would decide its own verdict.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -55,10 +56,23 @@ class Link:
         except NotPlain as error:
             raise Unsupported(f"the test passes the candidate a value that can't cross: {error}") from error
         reply = self.exchange(order)
-        for position, form in reply.get("changed", {}).items():
+        changed = reply.get("changed", {})
+        if type(changed) is not dict or not all(key.isdecimal() and int(key) < len(arguments) for key in changed):
+            raise self._hang_up("a malformed reply")
+        for position, form in changed.items():
             self.changed_arguments = True
             _assign(arguments[int(position)], self._decode(form))
-        return self._decode(reply["value"])
+        return self._decode(reply.get("value"))
+
+    def kinds(self, names: list[str]) -> list[Any]:
+        """What the candidate says each name is; the first question also waits for it to load."""
+        try:
+            kinds = self.exchange({"op": "kinds", "names": names}).get("value")
+        except Exception as error:  # noqa: BLE001  # whatever the candidate's process claims to have raised
+            raise self._hang_up(f"the program broke its own process: {type(error).__name__}") from error
+        if type(kinds) is not list or len(kinds) != len(names):
+            raise self._hang_up("a malformed reply")
+        return [kind if type(kind) in (str, dict) else "missing" for kind in kinds]
 
     def exchange(self, order: dict[str, Any]) -> dict[str, Any]:
         """One request, one checked reply."""
@@ -81,8 +95,9 @@ class Link:
 
     def _transfer(self, line: bytes) -> dict[str, Any]:
         try:
-            while line:
-                line = line[os.write(self._outgoing, line) :]
+            with contextlib.suppress(BrokenPipeError):  # it has ended; what it said before that still counts
+                while line:
+                    line = line[os.write(self._outgoing, line) :]
             while b"\n" not in self._rest:
                 part = os.read(self._incoming, 1 << 16)
                 if not part:
@@ -133,7 +148,9 @@ def _describe(failure: Any) -> str:
 def _parts(failure: Any) -> tuple[list[str], str]:
     if type(failure) is not dict:
         return ["Exception"], ""
-    types = [name for name in failure.get("types", []) if type(name) is str][:20] or ["Exception"]
+    names = failure.get("types")
+    types = [name for name in names if type(name) is str][:20] if type(names) is list else []
+    types = types or ["Exception"]
     text = failure.get("text")
     return types, text[:500] if type(text) is str else ""
 
@@ -270,13 +287,15 @@ def _plain_str(value: object) -> str:
 
 def bind(link: Link, name: str, kind: Any) -> Any:
     """What stands for the candidate's `name` in the test, given what the candidate says it is."""
-    if isinstance(kind, dict) and isinstance(kind.get("exception"), list):
-        return exception_type([part for part in kind["exception"] if type(part) is str] or ["Exception"])
+    if type(kind) is dict:
+        names = kind.get("exception")
+        kept = [part for part in names if type(part) is str][:20] if type(names) is list else []
+        return exception_type(kept or ["Exception"])
     if kind == "value":
         return link.ask("value", name)
     if kind == "async":
         return _async_call(link, name)
-    return Remote(link, name, str(kind)[:20])
+    return Remote(link, name, kind[:20])
 
 
 def _async_call(link: Link, name: str) -> Callable[..., Any]:

@@ -74,10 +74,7 @@ def _namespace(link: Link, record: instrument.Record, names: list[str]) -> dict[
     """Globals for the tests, with the candidate's names bound; asking for their kinds waits for it to load."""
     space = fresh_module("tests").__dict__
     space[instrument.RECORDER] = record
-    kinds = link.ask("kinds", None, *()) if not names else link._decode(
-        link.exchange({"op": "kinds", "names": names})["value"]
-    )
-    for name, kind in zip(names, kinds, strict=False):
+    for name, kind in zip(names, link.kinds(names), strict=True):
         if kind != "missing":
             space[name] = bind(link, name, kind)
     return space
@@ -148,7 +145,8 @@ def _file(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcom
     sys.modules[task["module"]] = _CandidateModule(task["module"], link)
     pytest_file.install()
     if problem := _execute(tree, space, "test"):
-        return Outcome([], problem)
+        lacking = [name for name in imported if name != "*" and name not in space]
+        return Outcome([], ("candidate", f"the program does not define {lacking[0]}") if lacking else problem)
     entries = []
     for name, call in pytest_file.collect(space):
         before = record.executed
@@ -169,9 +167,11 @@ class _CandidateModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        (kind,) = self._link._decode(self._link.exchange({"op": "kinds", "names": [name]})["value"])
+        (kind,) = self._link.kinds([name])
         if kind == "missing":
-            raise AttributeError(f"the program does not define {name}")
+            error = AttributeError(f"the program does not define {name}")
+            error.__dict__["from_candidate"] = True
+            raise error
         value = bind(self._link, name, kind)
         self.__dict__[name] = value
         return value
