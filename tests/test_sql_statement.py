@@ -103,7 +103,7 @@ REFUSED = [
     ("SELECT " + "(" * 100 + "1" + ")" * 100, "sqlite", "nested 100 deep"),
     ("SELECT " + "NOT " * 3000 + "1", "sqlite", "nested too deeply"),
     ("SELECT " + "- " * 3000 + "1", "sqlite", "nested too deeply"),
-    ("SELECT " + "CASE WHEN 1 THEN " * 300 + "1" + " END" * 300, "sqlite", "nested too deeply"),
+    ("SELECT " + "CASE WHEN 1 THEN " * 900 + "1" + " END" * 900, "sqlite", "nested too deeply"),
     ("SELECT '" + "a" * MAX_STATEMENT + "'", "sqlite", "characters"),
 ]  # fmt: skip
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -19,13 +21,13 @@ _RANK = "guerdon_rank"
 class Ranking:
     """How to learn the ties of an ordered query.
 
-    ``queries`` are tried in turn: each gives the rows of the query without LIMIT, with the dense rank of
+    ``queries()`` are tried in turn: each gives the rows of the query without LIMIT, with the dense rank of
     the row under the query's ORDER BY as a last column. ``offset`` and ``limit`` say which of them the
     query returns; limit None: all.
 
     """
 
-    queries: tuple[str, ...]
+    queries: Callable[[], Iterator[str]]
     offset: int = 0
     limit: int | None = None
 
@@ -39,7 +41,7 @@ def ranking(sql: str, dialect: Dialect, columns: int) -> Ranking | None:
     """The ranked form of a query with a top-level ORDER BY; None if the query has none.
 
     ``columns`` is the number of columns of its result. A LIMIT that is not a whole number leaves
-    ``queries`` empty: the query is ordered, and its ties can't be known.
+    ``queries()`` empty: the query is ordered, and its ties can't be known.
 
     >>> ranking("SELECT name FROM users", "sqlite", 1) is None
     True
@@ -59,15 +61,28 @@ def ranking(sql: str, dialect: Dialect, columns: int) -> Ranking | None:
         return None
     limit, offset = _whole(tree.args.get("limit")), _whole(tree.args.get("offset"))
     if limit == "unknown" or offset == "unknown":
-        return Ranking(())
+        return Ranking(lambda: iter(()))
+    return Ranking(
+        partial(_queries, tree, dialect, columns),
+        int(offset or 0),
+        None if limit is None or int(limit) < 0 else int(limit),
+    )
+
+
+def _queries(tree: exp.Expr, dialect: Dialect, columns: int) -> Iterator[str]:
+    """The ranked forms of a query, made as they are asked for: with the rank added, and wrapped."""
+    from sqlglot import exp
+
     bare = tree.copy()
     for part in ("order", "limit", "offset"):
         bare.set(part, None)
-    forms: list[exp.Expr | None] = [_wrapped(bare, tree, columns)]
     if isinstance(tree, exp.Select) and not tree.args.get("distinct"):
-        forms.insert(0, _added(bare, tree))
-    queries = tuple(form.sql(dialect=dialect) for form in forms if form is not None)
-    return Ranking(queries, int(offset or 0), None if limit is None or int(limit) < 0 else int(limit))
+        added = _added(bare, tree)
+        if added is not None:
+            yield added.sql(dialect=dialect)
+    wrapped = _wrapped(bare, tree, columns)
+    if wrapped is not None:
+        yield wrapped.sql(dialect=dialect)
 
 
 def expected_result(plain: tuple[Row, ...], columns: int, ranked: tuple[Row, ...], plan: Ranking) -> Expected | None:
@@ -82,11 +97,6 @@ def expected_result(plain: tuple[Row, ...], columns: int, ranked: tuple[Row, ...
         at += len(pool)
     found = Expected(tuple(blocks), columns, ordered=True)
     return found if found.rows == len(plain) else None
-
-
-def free_order(expected: Expected) -> Expected:
-    """The same result with the order of rows left free."""
-    return replace(expected, ordered=False)
 
 
 def _whole(node: exp.Expr | None) -> int | str | None:

@@ -80,13 +80,17 @@ def execute(job: Job) -> QueryResult:
     run on SQLite, whose own parser and authorizer then decide, and is state ``syntax`` elsewhere.
 
     """
-    engine = _engine(job.dialect)
     started = time.monotonic()
     guarded = guard(job.sql, job.dialect)
     if guarded.refused and not (guarded.syntax and job.dialect == "sqlite"):
         return QueryResult("syntax" if guarded.syntax else "refused", guarded.refused)
-    result = engine(replace(job, sql=guarded.sql), started + job.limits.seconds)
+    result = _engine(job.dialect)(replace(job, sql=guarded.sql), started + job.limits.seconds)
     return replace(result, reads=guarded.reads, seconds=time.monotonic() - started)
+
+
+def execute_unguarded(job: Job) -> QueryResult:
+    """Run a statement of our own making, one derived from a statement that the guard let through."""
+    return _engine(job.dialect)(job, time.monotonic() + job.limits.seconds)
 
 
 def _engine(dialect: Dialect) -> Engine:

@@ -192,6 +192,7 @@ def parse(sql: str, dialect: Dialect) -> exp.Expr:
     return tree
 
 
+@lru_cache(maxsize=1)
 def _sqlglot() -> ModuleType:
     try:
         import sqlglot
