@@ -17,8 +17,13 @@ def group_relative(x: Scores, *, scale: Literal["std", "none"] = "std", ddof: in
     """Group-relative advantage: ``A_i = (r_i - mean(r)) / (std(r) + eps)``, or without the division.
 
     ``scale="std"`` is GRPO (Shao et al. 2024, arXiv:2402.03300), ``"none"`` Dr. GRPO (Liu et al. 2025,
-    arXiv:2503.20783). Takes and returns shape ``(rollouts,)``. Unknown rollouts move no mean; a group without spread gives exactly 0; one
-    with fewer than two known members is unknown.
+    arXiv:2503.20783). ``ddof`` 0 divides by the population's deviation, 1 by the sample's (verl and TRL, with ``eps``
+    1e-6 and 1e-4). Takes and returns shape ``(rollouts,)``. Unknown rollouts move no mean; a group without spread
+    gives exactly 0; one with fewer than two known members is unknown.
+
+    The mean holds ``r_i`` itself, so that the expected gradient without division is ``(n - 1) / n`` times the exact
+    one; with division prompts are weighted by ``1 / std`` and the optimum of the expected reward is not kept in
+    general.
 
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "r": r} for r in (1.0, 0.0)]
@@ -27,7 +32,8 @@ def group_relative(x: Scores, *, scale: Literal["std", "none"] = "std", ddof: in
     """
     if scale not in ("std", "none"):
         raise ValueError(f'scale={scale!r}: choose "std" or "none"')
-    return zscore.function(x, ddof=ddof, eps=eps) if scale == "std" else centre.function(x)  # type: ignore[no-any-return]
+    out: Scores = zscore.function(x, ddof=ddof, eps=eps) if scale == "std" else centre.function(x)
+    return out
 
 
 @transform("credit.leave_one_out", version=1, groups=True, range=lambda x: x - x)

@@ -172,6 +172,18 @@ def gae(rewards: FloatArray, values: FloatArray, offsets: IntArray, gamma: float
     return suffix_discounted(rewards, offsets, gamma * lam, reuse=True)
 
 
+def add_ahead(out: FloatArray, x: FloatArray, offsets: IntArray, ahead: int, weight: float) -> None:
+    """``out[t] += weight * x[t + ahead]`` where that item is still in the segment."""
+    lengths = np.diff(offsets)
+    short = np.minimum(lengths, ahead)
+    ends = np.repeat(offsets[1:] - short, short) + positions(np.r_[0, np.cumsum(short)])
+    kept = out[ends]
+    for start in range(0, len(x) - ahead, CHUNK):
+        end = min(start + CHUNK, len(x) - ahead)
+        out[start:end] += weight * x[start + ahead : end + ahead]
+    out[ends] = kept
+
+
 def unit_interval(**given: float) -> None:
     """An error for a parameter outside [0, 1]."""
     for name, value in given.items():

@@ -10,9 +10,9 @@ import numpy as np
 from guerdon.core.axis import Axis, BoolArray, FloatArray, IntArray
 from guerdon.core.scores import ObjectArray, Scores
 from guerdon.core.segments import segment_count
+from guerdon.shape._finite import measured
 
 Missing = Literal["unknown", "skip"]
-NOT_FINITE = "not a finite number"
 
 
 def whole(x: Scores) -> tuple[BoolArray, ObjectArray | None]:
@@ -52,13 +52,12 @@ def along(
 
 
 def settled(axis: Axis, values: FloatArray, known: BoolArray, reasons: ObjectArray | None) -> Scores:
-    """Scores from a computation that may overflow: what is not finite is unknown, with that reason."""
+    """Scores from a computation that may overflow: what is not finite is unknown, with that reason.
+
+    `measured` without its temporary arrays, where everything is known and finite.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         fine = bool(np.isfinite(values.sum())) or bool(np.isfinite(values[known]).all())
     if fine and reasons is None:
         return Scores(axis, values, known)
-    finite = np.isfinite(values)
-    out = Scores.of(axis, np.where(known & finite, values, 0.0), known & finite, reasons)
-    if out.reasons is not None:
-        out.reasons[known & ~finite] = NOT_FINITE
-    return out
+    return measured(axis, np.where(known, values, 0.0), known, None if reasons is None else reasons.copy())
