@@ -41,8 +41,10 @@ def main(control_descriptor: int) -> NoReturn:
 
 
 def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report) -> Server:
-    as_root = os.geteuid() == 0 and config["privileged"]
+    as_root = os.geteuid() == 0 and config["privileged"] and jail.may_mount()
     if not as_root:
+        if os.geteuid() == 0 and not config["cgroups"]:
+            report.weaker.append("the kernel does not count root's processes: a fork bomb ends only at the time limit")
         jail.own_user_namespace()
         report.enabled.append("user namespace")
         report.weaker.append("jobs share the server's user id: process counts rest on the user namespace")

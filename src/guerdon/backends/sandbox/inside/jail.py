@@ -10,6 +10,7 @@ from . import kernel
 _MOUNT_POINTS = ("/tmp", "/mnt", "/srv", "/media", "/run", "/var/tmp", "/opt")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 INNER_USER = 60001
+_SYS_ADMIN = 21
 
 
 @dataclass
@@ -18,6 +19,13 @@ class Report:
 
     enabled: list[str] = field(default_factory=list)
     weaker: list[str] = field(default_factory=list)
+
+
+def may_mount() -> bool:
+    """Whether this process has CAP_SYS_ADMIN here (root in a container often has not)."""
+    with open("/proc/self/status") as file:
+        effective = next(line.split()[1] for line in file if line.startswith("CapEff"))
+    return bool(int(effective, 16) >> _SYS_ADMIN & 1)
 
 
 def own_user_namespace() -> None:
