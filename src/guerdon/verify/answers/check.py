@@ -68,7 +68,7 @@ def check_answer(gold: str, completion: str, kind: str = "math", **policy: Any) 
     rules = policy_from(policy)
     gold, completion = _text(gold), _text(completion)
     left = extract_gold(gold, kind, rules)
-    if gold.strip() == completion.strip() and left.rule == "gold":
+    if len(gold) == len(completion) and gold == completion and left.rule == "gold":
         right = left
     else:
         right = extract(completion, kind, rules)
@@ -87,7 +87,7 @@ def _text(value: object) -> str:
 
 
 def _is_choice(text: str | None, policy: Policy) -> bool:
-    if not text or len(text) > 40:
+    if not text or len(text) > 40 or text[-1].isdigit():
         return False
     plain = text.strip(" ()[].*$")
     return (len(plain) == 1 and plain in policy.options) or bool(_STYLED_LETTER.fullmatch(text.strip("$ .\\()[]")))
@@ -115,6 +115,8 @@ def _judge(gold: Extraction, found: Extraction, kind: str, policy: Policy) -> Ou
         return _choices(gold.text, found.text, policy)
     if kind == "text":
         return compare_texts(normalise(gold.text), normalise(found.text), policy)
+    if kind == "math" and _INTEGER.fullmatch(gold.text) and _INTEGER.fullmatch(found.text):
+        return same("number") if int(gold.text) == int(found.text) else differs("number")
     if max(len(gold.text), len(found.text)) > MAX_CHARS:
         return _too_long(gold.text, found.text)
     left, right = _normal(gold.text), _normal(found.text)
@@ -125,15 +127,12 @@ def _judge(gold: Extraction, found: Extraction, kind: str, policy: Policy) -> Ou
         return undecided(Reason.GOLD_UNPARSABLE if left.lower() == "nan" else Reason.PREDICTION_UNPARSABLE, "text", "not a number")
     if left == right and not _UNSURE.search(left):
         return same("text")
-    plain = _plain_numbers(left, right)
-    if plain is not None:
-        return plain
     return _parsed(left, right, policy, kind)
 
 
 def _something(text: str) -> bool:
     """Whether anything is left once commands for style and brackets are taken away."""
-    return bool(text) and (len(text) > 40 or bool(text_key(text).strip(" {}()[]$")))
+    return bool(text) and ("\\" not in text or len(text) > 40 or bool(text_key(text).strip(" {}()[]$")))
 
 
 def _too_long(gold: str, found: str) -> Outcome:
@@ -153,13 +152,7 @@ def _normal_cached(text: str) -> str:
 
 
 _UNSURE = re.compile(r"^(?:not\b(?=.{0,40}\d)|nan$)", re.I)
-_INTEGER = re.compile(r"-?\d{1,300}")
-
-
-def _plain_numbers(left: str, right: str) -> Outcome | None:
-    if _INTEGER.fullmatch(left) and _INTEGER.fullmatch(right):
-        return same("number") if int(left) == int(right) else differs("number")
-    return None
+_INTEGER = re.compile(r"-?[0-9]{1,300}")
 
 
 def _parsed(left: str, right: str, policy: Policy, kind: str) -> Outcome:

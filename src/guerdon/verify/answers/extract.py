@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from .lexer import matching_brace
 from .nodes import Unparsable
@@ -58,6 +59,8 @@ def extract(completion: str, kind: str = "math", policy: Policy = DEFAULT) -> Ex
 def visible(text: str) -> int | None:
     """Where the answer part begins: after the last closed thinking section; ``None`` if one is left open."""
     at = 0
+    if not ("</" in text or "<think" in text or "<reasoning>" in text or "<scratchpad>" in text):
+        return 0
     for name in ("think", "thinking", "reasoning", "scratchpad"):
         close = text.rfind(f"</{name}>")
         if close >= 0:
@@ -69,10 +72,11 @@ def visible(text: str) -> int | None:
 
 
 def _extract(text: str, kind: str, policy: Policy) -> Extraction:
-    for tag in policy.tags:
-        found = _tagged(text, tag, kind, policy)
-        if found is not None:
-            return found
+    if "</" in text:
+        for tag in policy.tags:
+            found = _tagged(text, tag, kind, policy)
+            if found is not None:
+                return found
     boxed = _boxed(text, policy) if "\\boxed" in text or "\\fbox" in text or "\\framebox" in text else None
     if boxed is not None:
         later = _anchored(text[boxed.span[1] :], kind, policy, FINAL) if boxed.span else None
@@ -90,12 +94,14 @@ def _unmarked(text: str, kind: str, policy: Policy) -> Extraction:
         line = text[at + 4 :].lstrip(" #").split("\n", 1)[0].strip()
         if line:
             return Extraction(line, "hashes", (text.index(line, at), text.index(line, at) + len(line)))
-    if not text.strip():
+    if not text or text.isspace():
         return NOTHING
     offset = max(0, len(text) - TAIL)
-    tail = _SPECIAL.sub("", text[offset:])
+    tail = text[offset:] if offset else text
+    tail = _SPECIAL.sub("", tail) if "<|" in tail else tail
     found = (
-        _whole(text, kind, policy)
+        _labelled(tail)
+        or _whole(text, kind, policy)
         or _anchored(tail, kind, policy, ANCHOR)
         or _line_answer(tail)
         or (_last_choice(tail, policy) if kind == "choice" else _last_value(tail))
@@ -290,12 +296,15 @@ _OF = r"(?:\s+(?:to|for|of|here|in)\b[^.\n:$]{0,60}?)?"
 ANCHOR = re.compile(
     rf"(?:\b(?:final|correct|right|best)\s+(?:answer|option|choice|result)|\banswer|\bresult){_OF}{_LEAD}|答案[是为：:]+\s*", re.I
 )
+ANCHOR_STEMS = ("nswer", "NSWER", "esult", "ption", "hoice", "答案")
 FINAL = re.compile(rf"\bfinal\s+(?:answer|result){_OF}{_LEAD}", re.I)
 _END = re.compile(r"\n|[.!?](?=\s|$)(?<!\bvs\.)|\s+(?:because|since|as it|which|where|so that|I hope|per)\b|<\|")
 _MATH = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<![\\$])\$((?:[^$\\]|\\.){1,2000}?)\$", re.S)
 
 
 def _anchored(tail: str, kind: str, policy: Policy, pattern: re.Pattern[str]) -> Extraction | None:
+    if not any(word in tail for word in ANCHOR_STEMS):
+        return None
     matches = list(pattern.finditer(tail, max(0, len(tail) - TAIL)))
     if not matches:
         return None
@@ -363,13 +372,20 @@ def _leading_letter(content: str, policy: Policy) -> frozenset[str] | None:
     return frozenset(match[1]) if match and match[1] in policy.options else None
 
 
+_LABEL = re.compile(r"\n(?:A|ANS|Ans|ans)\s?:[ \t]*([^\n]*\S)\s*$")
+
+
+def _labelled(tail: str) -> Extraction | None:
+    """``A: 70`` as the last line."""
+    at = tail.rstrip().rfind("\n")
+    match = _LABEL.match(tail, at) if at >= 0 else None
+    return Extraction(match[1], "anchor", match.span(1)) if match else None
+
+
 def _line_answer(tail: str) -> Extraction | None:
-    """``A: 70`` on the last line, or a last line that is an answer by itself, or a bracketed [5]."""
+    """A last line that is an answer by itself, or a bracketed [5] at its end."""
     lines = tail.rstrip().rsplit("\n", 1)
     last, at = lines[-1].strip(), len(tail.rstrip()) - len(lines[-1])
-    match = re.match(r"(?:A|Ans|Answer)\s*:\s*(.+)$", last, re.I)
-    if match:
-        return Extraction(match[1].strip(), "anchor", (at + match.start(1), at + match.end(1)))
     if len(lines) > 1 and 0 < len(last) <= 100 and _readable(last):
         return Extraction(last, "whole", (at, at + len(last)))
     match = re.search(r"\[([^\[\]\n]{1,80})\]\.?$", last)
@@ -379,6 +395,7 @@ def _line_answer(tail: str) -> Extraction | None:
 
 
 _NUMBER = re.compile(
+    r"[(\[]\s*-?[\d./]{1,20}(?:\s*,\s*-?[\d./]{1,20}){1,8}\s*[)\]]|"
     r"(?<![\w.,/^])(?:[-−]\s?)?[$€£]?\d+(?:[.,]\d+)*(?:\s?/\s?\d+(?!\d|\.\d))?(?:\^\{?\d+\}?)?"
     r"(?:\s*(?:\\?%|percent\b|pct\b|degrees\b|°)|\s?(?:€|m²|m\^2|cm²))?"
 )
@@ -416,6 +433,8 @@ def _last_choice(tail: str, policy: Policy) -> Extraction | None:
 
 def _short_text(text: str, kind: str) -> Extraction | None:
     plain = text.strip()
+    if re.match(r"I\b|I'|sorry\b", plain, re.I):
+        return Extraction(None, "whole", None, "no answer: the completion declines")
     if len(plain) <= 60 and kind != "choice":
         at = text.index(plain)
         return Extraction(plain, "whole", (at, at + len(plain)))
@@ -424,6 +443,15 @@ def _short_text(text: str, kind: str) -> Extraction | None:
 
 def extract_gold(gold: str, kind: str = "math", policy: Policy = DEFAULT) -> Extraction:
     """The answer of a gold string: its box or tag if it has one, the whole string if short, else as for completions."""
+    return _gold_cached(gold, kind, policy) if len(gold) <= 400 else _gold(gold, kind, policy)
+
+
+@lru_cache(maxsize=4096)
+def _gold_cached(gold: str, kind: str, policy: Policy) -> Extraction:
+    return _gold(gold, kind, policy)
+
+
+def _gold(gold: str, kind: str, policy: Policy) -> Extraction:
     plain = gold.strip()
     if _blank(plain):
         return NOTHING

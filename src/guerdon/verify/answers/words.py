@@ -69,7 +69,7 @@ def _spelled(words: list[str]) -> Rational | None:
     return None if group is None else total + group
 
 
-_LETTER = re.compile(r"^[\s(\[{*\"'$\\]*(?:(?:option|choice|answer)\s*:?\s*)?[(\[]?\s*([A-Z])\s*[)\]]?[*\"'$]*\s*(?:$|[.:)\],]\s*(?:$|\S)|[-–—]\s|\s(?=[A-Z(]))", re.I)
+_LETTER = re.compile(r"^[\s(\[{*\"'$\\]*(?:(?i:option|choice|answer)\s*:?\s*)?[(\[]?\s*([A-Za-z])\s*[)\]]?[*\"'$]*\s*(?:$|[.:)\],]\s*(?:$|\S)|[-–—]\s|\s(?=[A-Z(]))")
 _LETTERS = re.compile(r"^\s*[(\[{]?\s*([A-Z](?:\s*(?:,|;|&|and|\s)\s*(?:and\s+)?[A-Z])+)\s*[)\]}]?\s*\.?\s*$")
 
 
