@@ -51,7 +51,7 @@ def statistic(groups: Groups, stat: Statistic, ddof: int) -> FloatArray:
         case "std":
             return groups.std(ddof)
         case "var":
-            return np.asarray(groups.std(ddof) ** 2)
+            return groups.var(ddof)
         case "min":
             return groups.low
         case "max":

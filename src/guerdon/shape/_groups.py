@@ -80,18 +80,25 @@ class Groups:
         """Mean of each group's known members; 0 where there are none."""
         return np.asarray(self.total / np.maximum(self.members, 1))
 
-    def std(self, ddof: int = 0) -> FloatArray:
-        """Standard deviation with ``ddof`` (0: population, 1: sample); 0 exactly where all are equal."""
+    def var(self, ddof: int = 0) -> FloatArray:
+        """Variance with ``ddof`` (0: population, 1: sample); exactly 0 where all are equal. Overflows to infinity."""
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             off = np.where(self.known, self.values - self.at(self.mean), 0.0)
             squares = np.bincount(self.owner, weights=off * off, minlength=self.count)
-            spread = np.sqrt(squares / np.maximum(self.members - ddof, 1))
-            lost = ~self.flat & ~((spread > 0) & np.isfinite(spread))
-            if lost.any():  # squares that overflow or vanish: the same with deviations in units of the width
-                unit = np.where(self.flat, 1.0, self.high - self.low)
-                squares = np.bincount(self.owner, weights=(off / self.at(unit)) ** 2, minlength=self.count)
-                spread = np.where(lost, unit * np.sqrt(squares / np.maximum(self.members - ddof, 1)), spread)
-        return np.where(self.flat, 0.0, spread)
+            return np.where(self.flat, 0.0, squares / np.maximum(self.members - ddof, 1))
+
+    def std(self, ddof: int = 0) -> FloatArray:
+        """Standard deviation with ``ddof`` (0: population, 1: sample); 0 exactly where all are equal."""
+        spread = np.sqrt(self.var(ddof))
+        lost = ~self.flat & ~((spread > 0) & np.isfinite(spread))
+        if not lost.any():
+            return np.asarray(spread)
+        # Squares that overflow or vanish: the same with deviations in units of the group's width.
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            unit = np.where(self.flat, 1.0, self.high - self.low)
+            off = np.where(self.known, (self.values - self.at(self.mean)) / self.at(unit), 0.0)
+            squares = np.bincount(self.owner, weights=off * off, minlength=self.count)
+            return np.where(lost, unit * np.sqrt(squares / np.maximum(self.members - ddof, 1)), spread)
 
     @cached_property
     def low(self) -> FloatArray:

@@ -62,18 +62,15 @@ def _affine_range(x: Interval, scale: float, shift: float) -> Interval:
     return x * Interval(scale, scale) + Interval(shift, shift)
 
 
-def _monotone(f: Callable[[FloatArray], FloatArray], x: Interval, low: float, high: float) -> Interval:
-    """The image of an interval under an increasing function with limits ``low`` and ``high``."""
-    ends = [float(f(np.array(e))) if math.isfinite(e) else e for e in (x.low, x.high)]
-    return Interval(low if ends[0] == -math.inf else ends[0], high if ends[1] == math.inf else ends[1])
+def _monotone(f: Callable[[FloatArray], FloatArray], x: Interval) -> Interval:
+    """The image of an interval under an increasing function that has limits at both infinities."""
+    return Interval(float(f(np.array(x.low))), float(f(np.array(x.high))))
 
 
 @transform(
     "shape.sigmoid",
     version=1,
-    range=lambda x, scale=1.0, centre=0.0: _monotone(
-        stable_sigmoid, _affine_range(x - _point(centre), scale, 0.0), 0, 1
-    ),
+    range=lambda x, scale=1.0, centre=0.0: _monotone(stable_sigmoid, _affine_range(x - _point(centre), scale, 0.0)),
 )
 def sigmoid(x: Scores, scale: float = 1.0, centre: float = 0.0) -> Scores:
     """``1 / (1 + exp(-scale (x - centre)))``, in [0, 1]; no overflow however large ``x`` is.
@@ -89,7 +86,7 @@ def _point(value: float) -> Interval:
     return Interval(value, value)
 
 
-@transform("shape.log_sigmoid", version=1, range=lambda x: _monotone(_log_sigmoid, x, -math.inf, 0.0))
+@transform("shape.log_sigmoid", version=1, range=lambda x: _monotone(_log_sigmoid, x))
 def log_sigmoid(x: Scores) -> Scores:
     """``-log(1 + exp(-x))``, at most 0: bounded above, linear below."""
     return itemwise(_log_sigmoid, x)
@@ -99,13 +96,13 @@ def _log_sigmoid(x: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x))))
 
 
-@transform("shape.tanh", version=1, range=lambda x: _monotone(np.tanh, x, -1.0, 1.0))
+@transform("shape.tanh", version=1, range=lambda x: _monotone(np.tanh, x))
 def tanh(x: Scores) -> Scores:
     """``tanh(x)``, in [-1, 1]: odd, steepest at 0."""
     return itemwise(np.tanh, x)
 
 
-@transform("shape.arctan", version=1, range=lambda x: _monotone(np.arctan, x, -math.pi / 2, math.pi / 2))
+@transform("shape.arctan", version=1, range=lambda x: _monotone(np.arctan, x))
 def arctan(x: Scores) -> Scores:
     """``arctan(x)``, in [-pi/2, pi/2]: bounded like `tanh`, with heavier tails."""
     return itemwise(np.arctan, x)

@@ -2,7 +2,8 @@
 averages.
 
 A batch is merged into the statistics before it is shaped by them, so the first batch has its own. Unknown items take no
-part and stay unknown. The state is plain data; keep it with the training checkpoint.
+part and stay unknown, and scores beyond 1e100 move nothing. The state is plain data; keep it with the training
+checkpoint.
 """
 
 from __future__ import annotations
@@ -19,10 +20,18 @@ from guerdon.core.operators import itemwise
 from guerdon.core.scores import Scores
 from guerdon.core.transform import State, transform
 
+LARGEST = 1e100
+"""Scores beyond this take no part in running statistics, whose sums of squares they would overflow."""
+
 
 def start(**_: object) -> State:
     """Nothing seen."""
     return {"count": 0, "mean": 0.0, "squares": 0.0, "low": 0.0, "high": 0.0}
+
+
+def usable(x: Scores) -> FloatArray:
+    """The known scores that move statistics: a single absurd one (beyond 1e100) must not spoil the state for good."""
+    return np.asarray(x.values[x.known & (np.abs(x.values) <= LARGEST)])
 
 
 def merged(state: State | None, x: Scores) -> State:
@@ -31,7 +40,7 @@ def merged(state: State | None, x: Scores) -> State:
     ``squares`` is the sum of squared deviations from the mean.
     """
     old = state or start()
-    fresh = x.values[x.known]
+    fresh = usable(x)
     if len(fresh) == 0:
         return dict(old)
     n, m = int(old["count"]), len(fresh)
@@ -75,6 +84,8 @@ def running_minmax(x: Scores, *, state: State | None = None) -> tuple[Scores, St
 def running_clip(x: Scores, *, width: float = 1.0, state: State | None = None) -> tuple[Scores, State]:
     """``clip(x, mu - width s, mu + width s)`` with the running mean and population deviation, this batch included."""
     new = merged(state, x)
+    if new["count"] == 0:
+        return x, new
     reach = width * (deviation(new) if new["low"] < new["high"] else 0.0)
     low, high = max(new["mean"] - reach, new["low"]), min(new["mean"] + reach, new["high"])
     return itemwise(lambda v: np.clip(v, min(low, high), max(low, high)), x), new
@@ -97,7 +108,7 @@ def running_quantile_scale(
     """
     if not (0 <= low < high <= 1 and size >= 1):
         raise ValueError(f"running_quantile_scale needs 0 <= low < high <= 1 and size >= 1, not {low}, {high}, {size}")
-    seen = [*(state or {"seen": []})["seen"], *x.values[x.known].tolist()][-size:]
+    seen = [*(state or {"seen": []})["seen"], *usable(x).tolist()][-size:]
     if not seen:
         return itemwise(lambda v: v * 0.0, x), {"seen": seen}
     bottom, top = np.quantile(np.array(seen), [low, high])
@@ -125,7 +136,7 @@ def running_mean(
     if not 0 < rate <= 1:
         raise ValueError(f"running_mean needs 0 < rate <= 1, not {rate}")
     old: float | None = (state or {"mean": None})["mean"]
-    fresh: FloatArray = x.values[x.known]
+    fresh = usable(x)
     new = old
     if len(fresh):
         mean = float(np.clip(fresh.mean(), fresh.min(), fresh.max()))
