@@ -57,7 +57,8 @@ VERDICTS = [
     ("SELECT name FROM users", "SELECT name FROM users ORDER BY age", False, "order"),
     ("SELECT name FROM users ORDER BY age, id DESC", "SELECT name FROM users ORDER BY age", True, "equal"),
     ("SELECT name FROM users ORDER BY age", "SELECT name FROM users", True, "equal"),
-    ("SELECT name, age FROM users ORDER BY 2 DESC, 1", "SELECT name, age AS a FROM users ORDER BY a DESC, 1", True, "equal"),
+    ("SELECT name, age FROM users ORDER BY 2 DESC, name",
+     "SELECT name, age a FROM users ORDER BY a DESC, 1", True, "equal"),
     ("SELECT DISTINCT age FROM users ORDER BY age", "SELECT DISTINCT age FROM users ORDER BY age DESC", False, "order"),
     (
         "SELECT city, COUNT(*) FROM users GROUP BY 1 ORDER BY 2 DESC, 1",
@@ -207,7 +208,7 @@ BOMBS = {
     "nested replace": "SELECT " + "replace(" * 12 + "'aaaaaaaa'" + ", 'a', 'aaaaaaaa')" * 12,
     "quadratic LIKE": f"SELECT SUM({LONG} LIKE '%' || SUBSTR({LONG}, 1, 400) || 'b%') FROM users a, users b",
     "GLOB with stars": f"SELECT {LONG} GLOB '*a*b*a*b*a*b*a*b*a*b' FROM visits a, visits b, visits c",
-    "instr in one call": f"WITH s AS MATERIALIZED (SELECT {LONG} AS x) SELECT INSTR(x||x||x||x||x||x, x||x||x||'b') FROM s",
+    "instr in one call": f"WITH s AS MATERIALIZED (SELECT {LONG} AS x) SELECT INSTR(x||x||x||x||x, x||x||'b') FROM s",
     "quadratic replace": f"SELECT SUM(LENGTH(REPLACE({LONG}, 'aaaaaaaaab', 'b'))) FROM visits a, visits b",
     "window frames": (
         "SELECT SUM(a.seconds) OVER (ORDER BY a.seconds ROWS BETWEEN UNBOUNDED PRECEDING AND "

@@ -18,6 +18,7 @@ MAX_PERTURBED_BYTES = 64_000_000
 MAX_PROBED_BYTES = 1_000_000
 MAX_CACHE_BYTES = 2_000_000_000
 _KEEP, _TWICE = 0.8, 0.2
+_PLANTED_ROWS = 12
 _NUMBER_TYPES = ("INT", "REAL", "FLOA", "DOUB", "NUM", "DEC")
 _ID_ENDINGS = ("id", "key", "code", "no")
 
@@ -258,21 +259,20 @@ def _shift_columns(rows: list[tuple[object, ...]], columns: list[int], rng: rand
 
 
 def _plant(
-    rows: list[tuple[object, ...]],
-    table: _Table,
-    free: list[int],
-    probes: tuple[Probe, ...],
-    rng: random.Random,
+    rows: list[tuple[object, ...]], table: _Table, free: list[int], probes: tuple[Probe, ...], rng: random.Random
 ) -> list[tuple[object, ...]]:
-    if not rows:
-        return rows
+    """Put the literals of each column and their neighbours into a few rows, at most half of them.
+
+    All columns use the same rows, so that some meet several conditions at once and some miss one of them.
+    """
     changed = [list(row) for row in rows]
+    some = rng.sample(range(len(rows)), min(_PLANTED_ROWS, (len(rows) + 1) // 2))
     for index in free:
-        for column, value in probes:
-            if column.lower() == table.columns[index].lower():
-                near = [value] if isinstance(value, str) else [value, value + 1, value - 1]
-                for planted in near:
-                    changed[rng.randrange(len(changed))][index] = planted
+        values = [value for column, value in probes if column.lower() == table.columns[index].lower()]
+        numbers = [value for value in values if not isinstance(value, str)]
+        near = [*values, *(n + 1 for n in numbers), *(n - 1 for n in numbers)]
+        for position, row in enumerate(some if near else ()):
+            changed[row][index] = near[position % len(near)]
     return [tuple(row) for row in changed]
 
 
