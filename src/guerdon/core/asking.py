@@ -20,7 +20,7 @@ from guerdon.core.errors import SignalError
 from guerdon.core.fingerprint import digest
 from guerdon.core.interval import Interval
 from guerdon.core.runtime import together
-from guerdon.core.scores import ObjectArray, Record, Score
+from guerdon.core.scores import FailedScore, ObjectArray, Record, Score
 from guerdon.core.session import Entry, Session
 from guerdon.core.signal import Portable, Signal
 
@@ -84,7 +84,7 @@ def _settled(item: Any, bounds: Interval) -> tuple[float | None, str | None, Rec
         return None, "the signal gave no score", None, False
     value, evidence = (item.value, item.evidence) if isinstance(item, Score) else (item, None)
     if value is None:
-        return None, item.reason, evidence, False
+        return None, item.reason, evidence, isinstance(item, FailedScore)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, (int, float, np.number, np.bool_)):

@@ -46,9 +46,23 @@ class Score:
         """No verdict, and why."""
         return cls(None, reason=reason, **evidence)
 
+    @staticmethod
+    def failure(reason: str, **evidence: Any) -> Score:
+        """No verdict since the instrument failed (a judge's reply that can't be read), with what there is to show.
+
+        It falls under the signal's failure policy like an exception: asked again ``retries`` times, counted, not cached.
+        """
+        return FailedScore(None, reason=reason, **evidence)
+
     def __repr__(self) -> str:
         shown = [repr(self.value) if self.value is not None else f"unknown: {self.reason}"]
         return f"Score({', '.join(shown + [f'{k}={v!r}' for k, v in (self.evidence or {}).items()])})"
+
+
+class FailedScore(Score):
+    """What `Score.failure` makes."""
+
+    __slots__ = ()
 
 
 class Evidence:
