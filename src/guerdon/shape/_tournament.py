@@ -230,9 +230,10 @@ def skew_preference(x: Scores, strengths: Scores | None = None) -> Scores:
     if rollout is None or rollout.offsets is None or x.axis.offsets is None:
         raise ValueError(f"embeddings lie on an axis under the rollout, not on '{x.axis.name}'")
     vectors, usable = _padded(x)
-    norm = np.linalg.norm(vectors, axis=1)
-    usable &= (length % 2 == 0) & (norm > 0)
-    v = vectors / np.where(norm > 0, norm, 1.0)[:, None]
+    peak = np.abs(vectors).max(axis=1, initial=0.0)  # first, so that no square vanishes or overflows
+    usable &= (length % 2 == 0) & (peak > 0)
+    v = vectors / np.where(peak > 0, peak, 1.0)[:, None]
+    v = v / np.where(peak > 0, np.linalg.norm(v, axis=1), 1.0)[:, None]
     lam = np.ones((len(v), v.shape[1] // 2))
     if strengths is not None:
         given, complete = _padded(strengths)
