@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+import threading
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
 Policy = Literal["entry-point", "last", "first", "longest"]
 MAX_CODE_CHARACTERS: Final = 200_000
+_PARSER: Final = threading.Lock()
+_ATTEMPTS: Final = 5
+# What a completion's text makes the parser warn about is nobody's business here.
+warnings.filterwarnings("ignore", module="<completion>")
 _FENCE: Final = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*$", re.MULTILINE)
 _STARTS: Final = ("def ", "async def ", "class ", "import ", "from ", "@")
 _TAGS: Final = {
@@ -109,10 +115,15 @@ def parsed(code: str) -> ast.Module | None:
     """The syntax tree (not to be changed: it is cached), or None for code that does not parse or is too deep or too large."""
     if len(code) > MAX_CODE_CHARACTERS:
         return None
-    try:
-        return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    for _ in range(_ATTEMPTS):
+        try:
+            with _PARSER:
+                return ast.parse(code, "<completion>")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        except SystemError:  # CPython 3.11 counts depth for all threads together: another thread was parsing as well
+            continue
+    return None
 
 
 def _unfenced(text: str, language: str) -> Extracted:
