@@ -47,3 +47,7 @@ class MissingExtraError(GuerdonError, ImportError):
 
 class FailureRateWarning(UserWarning):
     """A signal failed on a larger share of the items it was asked about than its policy allows."""
+
+
+class StoreError(GuerdonError):
+    """A cache or journal file that is damaged, of another kind or version, in use, or of another run."""
