@@ -67,7 +67,9 @@ def read(*parts: str) -> list[dict]:
 
 def pairs() -> list[tuple]:
     rows = [r for r in read("answers", "answer_pairs.jsonl") if r["kind"] == "math"]
-    return [(r["gold"], r["prediction"], None if r.get("params") or r.get("dispute") else bool(r["expected"])) for r in rows]
+    return [
+        (r["gold"], r["prediction"], None if r.get("params") or r.get("dispute") else bool(r["expected"])) for r in rows
+    ]
 
 
 def issues() -> list[tuple]:
@@ -81,7 +83,9 @@ def adversarial() -> list[tuple]:
 
 
 def gsm8k() -> list[tuple]:
-    return [(r["gold"], r["solution"], bool(r["is_correct"])) for r in read("gsm8k", "model_solutions_labelled.jsonl.gz")]
+    return [
+        (r["gold"], r["solution"], bool(r["is_correct"])) for r in read("gsm8k", "model_solutions_labelled.jsonl.gz")
+    ]
 
 
 def best_of_8() -> list[tuple]:
@@ -127,9 +131,12 @@ def summary(rows: list[tuple], result: dict) -> dict:
 
 def show(name: str, who: str, s: dict) -> None:
     speed = "  ".join(
-        f"{k}: {s[k]['per_s']:>8.0f}/s p50 {s[k]['p50_ms']:.3f} p99 {s[k]['p99_ms']:.2f} max {s[k]['max_ms']:.1f} ms" for k in ("cold", "warm")
+        f"{k}: {s[k]['per_s']:>8.0f}/s p50 {s[k]['p50_ms']:.3f} p99 {s[k]['p99_ms']:.2f} max {s[k]['max_ms']:.1f} ms"
+        for k in ("cold", "warm")
     )
-    print(f"{name:12s} {who:12s} right {s['right']:.4f} of {s['judged']} (missed {s['missed']}, false {s['false']}, unknown {s['unknown']})  {speed}")
+    print(
+        f"{name:12s} {who:12s} right {s['right']:.4f} of {s['judged']} (missed {s['missed']}, false {s['false']}, unknown {s['unknown']})  {speed}"
+    )
 
 
 def main(argv: list[str] | None = None) -> None:

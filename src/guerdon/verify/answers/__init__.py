@@ -1,7 +1,9 @@
 """Whether two answers are the same: extraction, normal form, and comparison in tiers, bounded and from any thread."""
 
-from .check import GoldReport, check_answer, check_golds, equivalent, explain_answer
-from .extract import Extraction, extract
+from .boxes import Extraction
+from .check import check_answer, equivalent
+from .explain import GoldReport, check_golds, explain_answer
+from .extract import extract
 from .policy import Policy
 from .verdict import Reason, Verdict
 

@@ -116,7 +116,21 @@ def _evaluate(expr: Expr, names: Mapping[str, Ball], work: Work) -> Ball:
     return _function(head, values)
 
 
-EVALUATED = ("add", "mul", "neg", "div", "pow", "root", "percent", "base:", "fn:", "call:", "factorial", "binomial", "mod")
+EVALUATED = (
+    "add",
+    "mul",
+    "neg",
+    "div",
+    "pow",
+    "root",
+    "percent",
+    "base:",
+    "fn:",
+    "call:",
+    "factorial",
+    "binomial",
+    "mod",
+)
 
 
 def _named(name: str, names: Mapping[str, Ball]) -> Ball:
@@ -135,8 +149,8 @@ def _power(base: Ball, exponent: Ball, exact: Fraction | int | None) -> Ball:
     if exact is not None and exact.denominator == 1:
         if exact.numerator < 0 and base.contains(acb(0)):
             raise NoValue("division by zero")
-        return base ** exponent if abs(exact) > 10**6 else base ** int(exact)
-    if exact is not None and base.imag == 0 and base.real < 0 and exact.denominator % 2:
+        return base**exponent if not -(10**6) < exact < 10**6 else base ** int(exact)
+    if exact is not None and base.imag == 0 and bool(base.real < arb(0)) and exact.denominator % 2:
         sign = -1 if exact.numerator % 2 else 1
         return sign * (-base) ** exponent
     if exact is not None and exact.denominator == 2 and exact.numerator == 1:
@@ -260,11 +274,13 @@ def _function(head: str, values: list[Ball]) -> Ball:
     if name in RECIPROCALS:
         return _reciprocal(getattr(x, RECIPROCALS[name])())
     if name in ("arccot", "arcsec", "arccsc"):
-        return getattr(_reciprocal(x), {"arccot": "atan", "arcsec": "acos", "arccsc": "asin"}[name])()
+        inverse: Ball = getattr(_reciprocal(x), {"arccot": "atan", "arcsec": "acos", "arccsc": "asin"}[name])()
+        return inverse
     return _other(name, x, values)
 
 
-METHODS = {"sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "ln": "log",
+METHODS = {"sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
+           "ln": "log",
            "arcsin": "asin", "arccos": "acos", "arctan": "atan", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
            "gamma": "gamma", "arg": "arg"}  # fmt: skip
 RECIPROCALS = {"sec": "cos", "csc": "sin", "coth": "tanh", "sech": "cosh", "csch": "sinh"}

@@ -76,7 +76,8 @@ def _shapes(a: Expr, b: Expr, policy: Policy, depth: int) -> Outcome:
     return compare_with_constants(a, b, policy, outcome) if outcome.equal is not True else outcome
 
 
-COMPOSITE = ("tuple:", "interval:", "set", "list", "record", "matrix", "row", "cases", "ratio", "joint:", "builder", "rel:", "chain:",
+COMPOSITE = ("tuple:", "interval:", "set", "list", "record", "matrix", "row", "cases", "ratio", "joint:", "builder",
+             "rel:", "chain:",
              "cup", "cap", "setminus", "equation")  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def _composite(expr: Expr) -> bool:
     return (isinstance(expr, Op) and expr.head.startswith(COMPOSITE) and expr.head != "setminus:") or is_set_like(expr)
 
 
-# -- rules; each looks at one side's head and may decline with None ------------------------------------------------------
+# -- rules; each looks at one side's head and may decline with None -----------------------------------------------
 
 
 def _text(x: Op, y: Expr, policy: Policy, depth: int) -> Outcome | None:
@@ -110,14 +111,16 @@ def _named(x: Op, y: Expr, policy: Policy, depth: int) -> Outcome | None:
     if isinstance(y, Op) and y.head == "equation":
         return compare_equations(Op("rel:=", (name, value)), y)
     if isinstance(y, Op) and y.head == "record":
-        return compare(_positional(y), value, policy, depth) if _head(value).startswith("tuple:") else differs("structure")
+        return (
+            compare(_positional(y), value, policy, depth) if _head(value).startswith("tuple:") else differs("structure")
+        )
     return compare(value, y, policy, depth)
 
 
 def _both_named(x: Op, y: Op, policy: Policy, depth: int) -> Outcome:
     renamed = _renamed(x, y)
     values = compare(x.args[1], renamed.args[1], policy, depth)
-    if _key(x.args[0]) == _key(renamed.args[0]) or values.equal is False and not _mutual(x, y):
+    if _key(x.args[0]) == _key(renamed.args[0]) or (values.equal is False and not _mutual(x, y)):
         return values
     if _mutual(x, y):
         return compare_equations(Op("rel:=", x.args), Op("rel:=", y.args))
@@ -129,7 +132,9 @@ def _both_named(x: Op, y: Op, policy: Policy, depth: int) -> Outcome:
 def _mutual(x: Op, y: Op) -> bool:
     """y = 2x against x = y/2: each name occurs in the other's value."""
     nx, ny = x.args[0], y.args[0]
-    return isinstance(nx, Sym) and isinstance(ny, Sym) and nx != ny and has_name(y.args[1], nx) and has_name(x.args[1], ny)
+    return (
+        isinstance(nx, Sym) and isinstance(ny, Sym) and nx != ny and has_name(y.args[1], nx) and has_name(x.args[1], ny)
+    )
 
 
 def has_name(expr: Expr, name: Sym) -> bool:
@@ -193,17 +198,21 @@ def _records(x: Op, y: Op, policy: Policy, depth: int) -> Outcome:
     if set(left) == set(right):
         return all_equal([compare(left[k], right[k], policy, depth) for k in left])
     values = compare(_positional(x), _positional(y), policy, depth)
-    return undecided(Reason.POLICY, "structure", "the same values under different names") if values.equal else differs("structure")
+    return (
+        undecided(Reason.POLICY, "structure", "the same values under different names")
+        if values.equal
+        else differs("structure")
+    )
 
 
 def _sets(x: Op, y: Expr, policy: Policy, depth: int) -> Outcome | None:
     if not is_set_like(x) and not is_set_like(y):
         return None
     sx, sy = as_set(x), as_set(y)
-    if sx is not None and sy is not None and sx[0] != sy[0] and _single_relation(x) and _single_relation(y):
-        if isinstance(y, Op) and not (isinstance(sx[0], Sym) and isinstance(sy[0], Sym)):
-            return _relations(x, y, policy, depth)
     if sx is not None and sy is not None:
+        plain = isinstance(sx[0], Sym) and isinstance(sy[0], Sym)
+        if sx[0] != sy[0] and not plain and isinstance(y, Op) and _single_relation(x) and _single_relation(y):
+            return _relations(x, y, policy, depth)
         return compare_sets(sx, sy, policy)
     if is_set_like(x) and is_set_like(y):
         return _same_shape(x, y, policy, depth)
@@ -283,7 +292,12 @@ def _ratios(x: Op, y: Op, policy: Policy) -> Outcome:
 def _looks_timed(ratio: Op) -> bool:
     """Two-digit minutes: h:mm is a time of day, where 1:30 isn't 2:60."""
     last = ratio.args[-1]
-    return len(ratio.args) == 2 and isinstance(last, Num) and isinstance(last.value, int) and (last.figures >= 2 or last.value == 0)
+    return (
+        len(ratio.args) == 2
+        and isinstance(last, Num)
+        and isinstance(last.value, int)
+        and (last.figures >= 2 or last.value == 0)
+    )
 
 
 RULES: tuple[Rule, ...] = (_text, _record, _named, _equation, _single, _lists, _sets, _matrix_tuple, _ratio)

@@ -40,7 +40,9 @@ def compare_with_constants(a: Expr, b: Expr, policy: Policy, before: Outcome) ->
 def _additive(a: Expr, b: Expr, ca: list[str], cb: list[str], policy: Policy, before: Outcome) -> Outcome:
     bare_a, bare_b = (substitute(e, c[0], ZERO) if c else e for e, c in ((a, ca), (b, cb)))
     variables = free_names(bare_a) | free_names(bare_b)
-    if not variables or not all(_is_additive(e, bare, c, policy) for e, bare, c in ((a, bare_a, ca), (b, bare_b, cb)) if c):
+    if not variables or not all(
+        _is_additive(e, bare, c, policy) for e, bare, c in ((a, bare_a, ca), (b, bare_b, cb)) if c
+    ):
         return before
     if ca and cb:
         gap: Expr = Op("add", (bare_a, Op("neg", (bare_b,))))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 
+from .symbols import words_of
 from .verdict import Outcome, Reason, differs, same, undecided
 
 __all__ = ["compare_times", "date_of", "time_of"]
 
-_MONTHS = {m: i for i, m in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
-_NAME = r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+_MONTHS = {m: i for i, m in enumerate(words_of("jan feb mar apr may jun jul aug sep oct nov dec"), 1)}
+_NAME = (
+    r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
 _ISO = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _MONTH_FIRST = re.compile(rf"{_NAME}\s+(\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(\d{{4}}))?", re.I)
 _DAY_FIRST = re.compile(rf"(?:the\s+)?(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_NAME}(?:,?\s+(\d{{4}}))?", re.I)
@@ -62,7 +66,7 @@ def compare_times(a: str, b: str) -> Outcome | None:
     ta, tb = time_of(a), time_of(b)
     if ta is None or tb is None or not (ta[3] or tb[3]):
         return None
-    if ta[3] and tb[3] or ta[0] > 12 or tb[0] > 12:
+    if (ta[3] and tb[3]) or ta[0] > 12 or tb[0] > 12:
         return same("structure") if ta[:3] == tb[:3] else differs("structure", "times")
     if ta[:3] == tb[:3] or (ta[0] % 12, *ta[1:3]) == (tb[0] % 12, *tb[1:3]):
         return undecided(Reason.POLICY, "structure", "am or pm on one side only")

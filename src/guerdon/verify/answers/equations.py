@@ -14,7 +14,7 @@ from .verdict import Outcome, Reason, differs, same, undecided
 
 __all__ = ["compare_equations", "moved", "solves"]
 
-_RANDOM = random.Random(0xE9A7)  # noqa: S311  (points of an identity test)
+_RANDOM = random.Random(0xE9A7)  # points of an identity test
 
 
 def moved(equation: Op) -> Expr:

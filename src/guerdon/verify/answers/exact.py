@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from .nodes import Expr, Num, Op, Rational, Sym
+from .symbols import words_of
 
 __all__ = ["Undefined", "modular", "rational"]
 
@@ -49,7 +50,9 @@ def rational(expr: Expr) -> Rational | None:
 
 
 def _checked(value: Rational) -> Rational:
-    size = value.bit_length() if isinstance(value, int) else value.numerator.bit_length() + value.denominator.bit_length()
+    size = (
+        value.bit_length() if isinstance(value, int) else value.numerator.bit_length() + value.denominator.bit_length()
+    )
     if size > MAX_BITS:
         raise TooBig
     return value
@@ -92,7 +95,10 @@ def _rational(expr: Expr, names: Mapping[str, Rational]) -> Rational:
 
 
 RATIONAL_HEADS = frozenset(
-    "add mul neg div pow percent factorial binomial mod root fn:abs fn:floor fn:ceil fn:gcd fn:lcm fn:max fn:min fn:sgn".split()
+    words_of(
+        "add mul neg div pow percent factorial binomial mod root fn:abs fn:floor fn:ceil fn:gcd fn:lcm "
+        "fn:max fn:min fn:sgn"
+    )
 )
 
 
@@ -168,18 +174,16 @@ def _integer_function(head: str, values: list[Rational]) -> Rational:
         return _root(values[0], values[1])
     if head == "fn:sgn":
         return (values[0] > 0) - (values[0] < 0)
-    plain = SIMPLE.get(head)
-    if plain is not None:
-        return abs(values[0]) if plain == "abs" else (math.floor if plain == "floor" else math.ceil)(values[0])
+    if head == "fn:abs":
+        return -values[0] if values[0] < 0 else values[0]
+    if head in ("fn:floor", "fn:ceil"):
+        return math.floor(values[0]) if head == "fn:floor" else math.ceil(values[0])
     if head in ("fn:gcd", "fn:lcm") and values:
         whole = [_whole(v) for v in values]
         return _checked(math.gcd(*whole) if head == "fn:gcd" else math.lcm(*whole))
     if head in ("fn:max", "fn:min") and values:
         return max(values) if head == "fn:max" else min(values)
     raise NotRational
-
-
-SIMPLE = {"fn:abs": "abs", "fn:floor": "floor", "fn:ceil": "ceil"}
 
 
 def _series(expr: Op, names: Mapping[str, Rational]) -> Rational:
@@ -242,7 +246,7 @@ def _modular(expr: Expr, names: Mapping[str, int], p: int) -> int:
         for k in range(2, n + 1):
             product = product * k % p
         return product
-    value = rational(expr)
-    if value is None:
+    exact = rational(expr)
+    if exact is None:
         raise NotRational
-    return _modular(Num(value), names, p)
+    return _modular(Num(exact), names, p)

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
-from .lexer import matching_brace
+from .boxes import Extraction, boxed_answer, is_negated, unit_behind
 from .nodes import Unparsable
 from .normal import normalise, undouble
 from .policy import DEFAULT, Policy
 from .statements import parse
-from .units import SOFT, UNITS
 from .words import choice_letters
 
 __all__ = ["Extraction", "extract"]
 
 TAIL = 6_000  # anchors, mathematics and numbers are sought in the last characters only
-MAX_BOXES = 12
-
-
-@dataclass(frozen=True)
-class Extraction:
-    """An answer text, the rule that found it, and its span in the completion; ``text`` is ``None`` if ruled out.
-
-    Rules: ``tag``, ``box``, ``hashes``, ``whole``, ``anchor`` (the answer is), ``math`` (last formula),
-    ``number``, ``choice``, ``gold``. ``problem`` says why there is no answer (negated, hedged, disagreeing...).
-    """
-
-    text: str | None
-    rule: str
-    span: tuple[int, int] | None = None
-    problem: str = ""
 
 
 NOTHING = Extraction(None, "", None, "no answer found")
@@ -77,7 +61,7 @@ def _extract(text: str, kind: str, policy: Policy) -> Extraction:
             found = _tagged(text, tag, kind, policy)
             if found is not None:
                 return found
-    boxed = _boxed(text, policy) if "\\boxed" in text or "\\fbox" in text or "\\framebox" in text else None
+    boxed = boxed_answer(text, policy) if "\\boxed" in text or "\\fbox" in text or "\\framebox" in text else None
     if boxed is not None:
         later = _anchored(text[boxed.span[1] :], kind, policy, FINAL) if boxed.span else None
         if later is not None and later.text and policy.which == "last" and boxed.span:
@@ -117,7 +101,7 @@ def _unmarked(text: str, kind: str, policy: Policy) -> Extraction:
 _SPECIAL = re.compile(r"<\|[A-Za-z_]{1,30}\|>(?:\s*(?:user|assistant))?\s*$")
 
 
-# -- tags and boxes ---------------------------------------------------------------------------------------------------
+# -- tags ---------------------------------------------------------------------------------------------------
 
 
 def _tagged(text: str, tag: str, kind: str, policy: Policy) -> Extraction | None:
@@ -130,7 +114,7 @@ def _tagged(text: str, tag: str, kind: str, policy: Policy) -> Extraction | None
     if not inner.strip():
         return Extraction(None, "tag", (start, end), "the answer tag is empty")
     if "\\boxed" in inner or "\\fbox" in inner:
-        boxed = _boxed(inner, policy)
+        boxed = boxed_answer(inner, policy)
         if boxed is not None and boxed.text:
             span = (boxed.span[0] + start, boxed.span[1] + start) if boxed.span else None
             return Extraction(boxed.text, "tag", span)
@@ -140,110 +124,6 @@ def _tagged(text: str, tag: str, kind: str, policy: Policy) -> Extraction | None
             span = (nested.span[0] + start, nested.span[1] + start) if nested.span else None
             return Extraction(nested.text, "tag", span, nested.problem)
     return Extraction(inner.strip(), "tag", (start, end))
-
-
-_BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*(?:\{|(?=[^\s{]))")
-_NEGATION = re.compile(r"(?:\bnot|n't|n’t|\bnever|\bneither|\bnor|\bno longer|≠|\\neq?)\s*(?:equal to|be|necessarily|exactly)?\s*[:$\\(\[*]*\s*$", re.I)
-
-
-def _box_at(text: str, match: re.Match[str], policy: Policy) -> tuple[int, int, int] | None:
-    """(content start, content end, box end), or ``None`` for a box that doesn't count."""
-    if not match[0].endswith("{"):
-        bare = re.compile(r"-?\d+(?:\.\d+)?|\S").match(text, match.end())
-        return (bare.start(), bare.end(), bare.end()) if bare else None
-    end = matching_brace(text, match.end() - 1)
-    if end >= 0:
-        return match.end(), end, end + 1
-    if not policy.unclosed_box:
-        return None
-    return match.end(), len(text), len(text)
-
-
-def _last_box(text: str, before: int) -> re.Match[str] | None:
-    at = max(text.rfind("\\boxed", 0, before), text.rfind("\\fbox", 0, before), text.rfind("\\framebox", 0, before))
-    return _BOX.match(text, at) if at >= 0 else None
-
-
-def _boxed(text: str, policy: Policy, gold: bool = False) -> Extraction | None:
-    if policy.which == "first":
-        match = _BOX.search(text)
-        box = _box_at(text, match, policy) if match else None
-        return _box_answer(text, match.start() if match else 0, box) if box else UNCLOSED
-    match = _last_box(text, len(text))
-    if match is None:
-        return None
-    box = _box_at(text, match, policy)
-    if box is None:
-        return UNCLOSED
-    group = [(match.start(), box)]
-    while len(group) < MAX_BOXES:
-        match = _last_box(text, group[0][0])
-        box = _box_at(text, match, policy) if match and group[0][0] - match.start() < 2_000 else None
-        if match is None or box is None:
-            break
-        gap = text[box[2] : group[0][0]]
-        joined = box[2] <= group[0][0] and (_joins(gap) or (gold and not re.search(r"[A-Za-z]{2}", _GAP_NOISE.sub(" ", gap))))
-        if policy.which == "last" and not joined:
-            break
-        group.insert(0, (match.start(), box))
-    if policy.which == "all":
-        return _all_agree([text[b[0] : b[1]] for _, b in group], group)
-    if len(group) == 1:
-        return _box_answer(text, group[0][0], group[0][1])
-    content = ", ".join(text[b[0] : b[1]] for _, b in group)
-    return Extraction(content, "box", (group[0][1][0], group[-1][1][1]))
-
-
-UNCLOSED = Extraction(None, "box", None, "the last box is never closed")
-
-
-def _all_agree(texts: list[str], group: list[tuple[int, tuple[int, int, int]]]) -> Extraction:
-    keys = {normalise(t).replace(" ", "") for t in texts}
-    span = (group[-1][1][0], group[-1][1][1])
-    if len(keys) > 1:
-        return Extraction(None, "box", span, "the boxes disagree")
-    return Extraction(texts[-1], "box", span)
-
-
-def _box_answer(text: str, start: int, box: tuple[int, int, int]) -> Extraction:
-    content = text[box[0] : box[1]]
-    while (inner := _BOX.match(content)) and content.rstrip().endswith("}"):
-        content = content.rstrip()[inner.end() : -1]
-    if not content.strip(" \t\r\n$~\\"):
-        return Extraction(None, "box", box[:2], "the box is empty")
-    if _NEGATION.search(text[max(0, start - 30) : start]):
-        return Extraction(None, "box", box[:2], "negated: the box follows a not")
-    return Extraction(content + _unit_behind(text, box[2]), "box", box[:2])
-
-
-_BEHIND = re.compile(r"[\s$]*(?:\\[)\]])?[\s$]*(?:\\text\{\s*)?(\\?%|percent\b|pct\b|[A-Za-z]{2,12}\b)(?!\s*[=:])")
-
-
-def _unit_behind(text: str, end: int) -> str:
-    """A percent sign or unit directly behind a box belongs to the answer."""
-    match = _BEHIND.match(text, end, min(len(text), end + 40))
-    if match is None:
-        return ""
-    word = match[1]
-    if word.lstrip("\\") in ("%", "percent", "pct"):
-        return r"\%"
-    return rf"\text{{ {word}}}" if word in UNITS and word not in SOFT and word not in SQUARES else ""
-
-
-SQUARES = frozenset({"square", "sq", "cubic", "unit", "units", "people", "person"})
-_GAP_NOISE = re.compile(r"\\(?:q?quad|text|mathrm|textbf|[,;:! \[\]()])|[{}$\s~*]")
-_GAP_WORD = re.compile(r"[A-Za-z]+|[,;&]|\S")
-_RETRACTING = frozenset("no not wait then actually thus but or so hence maybe oops and".split())
-
-
-def _joins(gap: str) -> bool:
-    """Whether the text between two boxes lists them (comma, and, or; "papers and") rather than replacing one."""
-    if len(gap) > 60:
-        return False
-    parts = _GAP_WORD.findall(_GAP_NOISE.sub(" ", gap).casefold())
-    if parts in ([","], [";"], ["and"], ["or"], [",", "and"], [",", "or"], ["&"]):
-        return True
-    return len(parts) == 2 and parts[1] in ("and", ",") and parts[0].isalpha() and len(parts[0]) > 2 and parts[0] not in _RETRACTING
 
 
 # -- unmarked answers -------------------------------------------------------------------------------------------------
@@ -291,10 +171,14 @@ def _listed(text: str) -> bool:
 
 
 ANCHOR_WORDS = r"\banswer\b|\btherefore\b|\bthus\b|\bhence\b|\bso\b"
-_LEAD = r"[\s*_:]*(?:\b(?:is|are|was|equals?|be|would be|should be|must be|will be)\b|[:=：]|\bis:)[\s*_]*(?:(?:given|simply|therefore|thus|also|just|exactly|option|choice)\s+(?:by\s+)?)?[:：]?\s*"
+_LEAD = (
+    r"[\s*_:]*(?:\b(?:is|are|was|equals?|be|would be|should be|must be|will be)\b|[:=：]|\bis:)[\s*_]*"
+    r"(?:(?:given|simply|therefore|thus|also|just|exactly|option|choice)\s+(?:by\s+)?)?[:：]?\s*"
+)
 _OF = r"(?:\s+(?:to|for|of|here|in)\b[^.\n:$]{0,60}?)?"
 ANCHOR = re.compile(
-    rf"(?:\b(?:final|correct|right|best)\s+(?:answer|option|choice|result)|\banswer|\bresult){_OF}{_LEAD}|答案[是为：:]+\s*", re.I
+    rf"(?:\b(?:final|correct|right|best)\s+(?:answer|option|choice|result)|\banswer|\bresult){_OF}{_LEAD}|答案[是为：:]+\s*",
+    re.I,
 )
 ANCHOR_STEMS = ("nswer", "NSWER", "esult", "ption", "hoice", "答案")
 FINAL = re.compile(rf"\bfinal\s+(?:answer|result){_OF}{_LEAD}", re.I)
@@ -317,7 +201,7 @@ def _anchored(tail: str, kind: str, policy: Policy, pattern: re.Pattern[str]) ->
 
 def _after_anchor(tail: str, at: int, kind: str, policy: Policy) -> Extraction | None:
     rest = tail[at:]
-    first = _MATH.match(rest.lstrip("* \""))
+    first = _MATH.match(rest.lstrip('* "'))
     end = _sentence_end(rest)
     content = rest[:end].strip().strip("*_").strip()
     if not content:
@@ -359,7 +243,7 @@ def _sentence_end(rest: str) -> int:
             return limit
         math = _MATH.search(rest, at, limit)
         if math is None or math.start() >= end.start():
-            if end[0] == "\n" and not rest[:end.start()].strip(" *_:"):
+            if end[0] == "\n" and not rest[: end.start()].strip(" *_:"):
                 at = end.end()
                 continue
             return end.start()
@@ -401,32 +285,35 @@ _NUMBER = re.compile(
 )
 
 
+def _last_match(pattern: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
+    last: re.Match[str] | None = None
+    for match in pattern.finditer(text, start):
+        last = match
+    return last
+
+
 def _last_value(tail: str) -> Extraction | None:
     """The last formula or plain number, whichever comes later."""
-    formula: re.Match[str] | None = None
-    for formula in _MATH.finditer(tail):
-        pass
-    number: re.Match[str] | None = None
-    for number in _NUMBER.finditer(tail, formula.end() if formula else 0):
-        pass
+    formula = _last_match(_MATH, tail, 0)
+    number = _last_match(_NUMBER, tail, formula.end() if formula else 0)
     best = number or formula
     if best is None:
         return None
     text = best[0] if best is number else next(g for g in best.groups() if g)
     before = tail[max(0, best.start() - 40) : best.start()]
-    if _NEGATION.search(before):
+    if is_negated(tail, best.start()):
         return Extraction(None, "number", best.span(), "negated: the last value follows a not")
     if re.search(r"\d[\s$]*\bor\s*\$?$", before):
         return Extraction(None, "number", best.span(), "hedged: several answers are offered")
     if best is formula:
-        text += _unit_behind(tail, best.end())
+        text += unit_behind(tail, best.end())
     return Extraction(text, "math" if best is formula else "number", best.span())
 
 
 def _last_choice(tail: str, policy: Policy) -> Extraction | None:
     last: re.Match[str] | None = None
     for match in re.finditer(r"(?<![\w'’])\(?([A-Z])\)?(?![\w'’])(?!\s[a-z]+\b(?<!\bbecause)(?<!\bsince))", tail):
-        if match[1] in policy.options and not _NEGATION.search(tail[max(0, match.start() - 30) : match.start()]):
+        if match[1] in policy.options and not is_negated(tail, match.start()):
             last = match
     return Extraction(last[1], "choice", last.span(1)) if last else None
 
@@ -457,7 +344,7 @@ def _gold(gold: str, kind: str, policy: Policy) -> Extraction:
         return NOTHING
     if "\\boxed" in gold or "\\fbox" in gold or any(f"</{t}>" in gold for t in policy.tags) or "####" in gold:
         lenient = replace(policy, unclosed_box=True)
-        found = _boxed(undouble(gold), lenient, gold=True) if "boxed" in gold else None
+        found = boxed_answer(undouble(gold), lenient, gold=True) if "boxed" in gold else None
         found = found or extract(gold, kind, lenient)
         if found.text or found.rule in ("box", "tag"):
             return found

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from .nodes import MAX_CHARS, MAX_DIGITS, MAX_TOKENS, Expr, Num, Rational, Unparsable
+from .symbols import ALIASES, CURRENCY, FUNCTIONS, GREEK, OPERATORS, SKIPPED, STYLES, TEXTS
 from .units import UNITS
 
 __all__ = ["Token", "tokenise"]
@@ -20,47 +21,6 @@ class Token(NamedTuple):
     space: bool = False
     value: Expr | None = None
 
-
-FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc asin acos atan sinh cosh tanh coth sech csch "
-    "asinh acosh atanh arcsinh arccosh arctanh ln log lg exp sqrt cbrt abs max min gcd lcm det arg Re Im sgn sign floor ceil "
-    "factorial binomial binom gamma".split()
-)
-ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
-           "tg": "tan", "ctg": "cot", "cosec": "csc", "sign": "sgn", "binom": "binomial"}  # fmt: skip
-GREEK = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma tau "
-    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar nabla partial aleph".split()
-)
-OPERATORS = {
-    "cdot": "*", "times": "*", "ast": "*", "bullet": "*", "star": "*", "div": "/", "pm": "pm", "mp": "mp", "le": "<=", "leq": "<=", "leqslant": "<=",
-    "leqq": "<=", "ge": ">=", "geq": ">=", "geqslant": ">=", "geqq": ">=", "lt": "<", "gt": ">", "ne": "!=", "neq": "!=",
-    "approx": "~=", "simeq": "~=", "cong": "~=", "sim": "~=", "doteq": "~=", "equiv": "==", "in": "in", "notin": "notin",
-    "cup": "cup", "cap": "cap", "setminus": "setminus", "backslash": "setminus", "bmod": "mod", "mod": "mod", "to": "to",
-    "rightarrow": "to", "longrightarrow": "to", "Rightarrow": "implies", "implies": "implies", "iff": "implies",
-    "Leftrightarrow": "implies", "mid": "|", "vert": "|", "lvert": "|", "rvert": "|", "Vert": "||", "lVert": "||", "rVert": "||",
-    "|": "||", "colon": ":", "lbrace": "\\{", "rbrace": "\\}", "{": "\\{", "}": "\\}", "lfloor": "lfloor", "rfloor": "rfloor",
-    "lceil": "lceil", "rceil": "rceil", "langle": "langle", "rangle": "rangle", "ldots": "dots", "cdots": "dots", "dots": "dots",
-    "dotsc": "dots", "dotsb": "dots", "dotsm": "dots", "vdots": "dots", "ddots": "dots", "prime": "'", "circ": "circ",
-    "degree": "circ", "frac": "frac", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "sqrt": "sqrt", "binom": "binom",
-    "dbinom": "binom", "tbinom": "binom", "choose": "choose", "over": "over", "begin": "begin", "end": "end", "sum": "sum",
-    "prod": "prod", "int": "int", "iint": "int", "lim": "lim", "overline": "overline", "bar": "overline", "land": "and",
-    "wedge": "and", "lor": "or", "vee": "or", "quad": ",,", "qquad": ",,", "%": "%", "[": "", "]": "", "(": "", ")": "",
-    "lbrack": "[", "rbrack": "]", "lparen": "(", "rparen": ")", "parallel": "parallel", "perp": "perp", "stackrel": "stackrel",
-    "forall": "forall", "exists": "exists", "dot": "overline", "underline": "style", "pmod": "pmod", "subset": "subset", "subseteq": "subset",
-    "&": "&",
-}  # fmt: skip
-SKIPPED = frozenset(
-    "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr displaystyle textstyle limits nolimits , ; : ! > ~ middle "
-    "hline rm bf it tt sf scriptstyle nonumber angle triangle square therefore because hfill noindent hspace vspace mathop hbox "
-    "mathbin mathrel mathord".split()
-) | {" ", "\n", "\t"}
-STYLES = frozenset(
-    "mathrm mathbf mathit mathsf mathcal mathbb mathfrak boldsymbol bm operatorname vec overrightarrow overleftarrow hat "
-    "widehat tilde widetilde emph pmb boxed fbox underbrace overbrace cancel mathnormal color textcolor phantom tag".split()
-)
-TEXTS = frozenset("text textbf textit textrm textsf texttt textnormal mbox textup mathtt".split())
-CURRENCY = {"$": "dollar", "€": "euro", "£": "£", "¥": "yen", "₹": "rupee", "₩": "won", "₽": "ruble", "¢": "cent"}
 
 _GROUP = r"(?:\{,\}|,\\!|\\!,|\\,|,\s?\\!\s?|\\ |\{\\,\})"
 _GROUPED = re.compile(rf"\d{{1,3}}(?:{_GROUP}\s?\d{{3}})+(?!\d)(?:\.\d+)?")
@@ -143,7 +103,7 @@ class Lexer:
             ch = text[self.at]
             if ch.isspace():
                 self.at, self.space = self.at + 1, True
-            elif ch.isdecimal() and ch.isascii() or (ch == "." and text[self.at + 1 : self.at + 2].isdecimal()):
+            elif (ch.isdecimal() and ch.isascii()) or (ch == "." and text[self.at + 1 : self.at + 2].isdecimal()):
                 self.number()
             elif ch == ".":
                 self.dot()
@@ -336,7 +296,10 @@ class Lexer:
             self.add("text", plain)
         elif plain in FUNCTIONS or plain in ALIASES:
             self.add("fn", ALIASES.get(plain, plain))
-        elif name in ("mathrm", "operatorname", "mathit", "mathsf", "emph", "mathbf") and plain.replace(" ", "").isalpha():
+        elif (
+            name in ("mathrm", "operatorname", "mathit", "mathsf", "emph", "mathbf")
+            and plain.replace(" ", "").isalpha()
+        ):
             if len(plain) == 2 and plain.isupper():
                 self.splice(content)
             else:
@@ -365,7 +328,7 @@ class Lexer:
             return
         match = _SYMBOL.match(text, self.at)
         if match is None:
-            if ch in "\"`?#":
+            if ch in '"`?#':
                 self.at += 1
                 return
             raise Unparsable(f"the character {ch!r}")
@@ -401,17 +364,37 @@ class Lexer:
             self.add("op", "mod")
         elif low in ("union", "cup") and self.depth <= 0 and len(word) > 2:
             self.add("op", "cup")
-        elif len(word) == 1:
-            self.add("sym", word)
-        elif word in GREEK and not self.text[self.at - len(word) - 1 : self.at - len(word)].isalpha():
+        elif len(word) == 1 or (
+            word in GREEK and not self.text[self.at - len(word) - 1 : self.at - len(word)].isalpha()
+        ):
             self.add("sym", word)
         else:
             self.runtogether(word)
 
     def runtogether(self, word: str) -> None:
         """Words of letters such as ``sinx``; anything else is a word token, which the parser reads by context."""
-        for name in ("arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "log", "exp", "ln", "pi"):
-            if word.startswith(name) and 0 < len(word) - len(name) <= 2 and word not in UNITS and word[len(name) :] not in ("e", "g", "gs"):
+        for name in (
+            "arcsin",
+            "arccos",
+            "arctan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "sqrt",
+            "sin",
+            "cos",
+            "tan",
+            "log",
+            "exp",
+            "ln",
+            "pi",
+        ):
+            if (
+                word.startswith(name)
+                and 0 < len(word) - len(name) <= 2
+                and word not in UNITS
+                and word[len(name) :] not in ("e", "g", "gs")
+            ):
                 self.at -= len(word) - len(name)
                 self.add("sym" if name == "pi" else "fn", name)
                 return

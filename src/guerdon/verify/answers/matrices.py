@@ -64,7 +64,12 @@ def _product(args: tuple[Expr, ...]) -> Expr:
             ra, rb = _rows(result), _rows(a)
             if any(len(r) != len(rb) for r in ra) or len(ra) * len(rb[0]) > MAX_ENTRIES or len(rb) > 20:
                 return Op("mul", args)
-            result = _matrix([[Op("add", tuple(Op("mul", (x, rb[k][j])) for k, x in enumerate(r))) for j in range(len(rb[0]))] for r in ra])
+            result = _matrix(
+                [
+                    [Op("add", tuple(Op("mul", (x, rb[k][j])) for k, x in enumerate(r))) for j in range(len(rb[0]))]
+                    for r in ra
+                ]
+            )
         elif _is(result):
             result = _scaled(a, result)
         elif _is(a):

@@ -12,23 +12,33 @@ _SUB = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓ�
 _METRES = re.compile("(?<=[\\d\\s])m([²³])")
 _SUPER_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ]+")
 _SUB_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓₙₘₖᵢⱼ]+")
-_INVISIBLE = re.compile("[\u0000-\u0008\u000b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f]")
+_INVISIBLE = re.compile(
+    "[\u0000-\u0008\u000b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f]"
+)
 _SYMBOLS = {
     "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
     "∙": r"\cdot ", "•": r"\cdot ", "÷": r"\div ", "±": r"\pm ", "∓": r"\mp ", "≤": r"\le ", "≥": r"\ge ",
-    "⩽": r"\le ", "⩾": r"\ge ", "≦": r"\le ", "≧": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "≃": r"\approx ", "≅": r"\approx ",
+    "⩽": r"\le ", "⩾": r"\ge ", "≦": r"\le ", "≧": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "≃": r"\approx ",
+    "≅": r"\approx ",
     "∞": r"\infty ", "π": r"\pi ", "𝜋": r"\pi ", "√": r"\sqrt ", "∛": r"\sqrt[3]", "∜": r"\sqrt[4]", "∪": r"\cup ",
-    "∩": r"\cap ", "∈": r"\in ", "∉": r"\notin ", "∅": r"\emptyset ", "Ø": r"\emptyset ", "⌊": r"\lfloor ", "⌋": r"\rfloor ",
-    "⌈": r"\lceil ", "⌉": r"\rceil ", "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "∠": r"\angle ", "△": r"\triangle ",
-    "→": r"\to ", "⇒": r"\implies ", "∀": r"\forall ", "∃": r"\exists ", "…": r"\ldots ", "⋯": r"\cdots ", "∂": r"\partial ",
-    "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "δ": r"\delta ", "ε": r"\epsilon ", "θ": r"\theta ", "λ": r"\lambda ",
+    "∩": r"\cap ", "∈": r"\in ", "∉": r"\notin ", "∅": r"\emptyset ", "Ø": r"\emptyset ", "⌊": r"\lfloor ",
+    "⌋": r"\rfloor ",
+    "⌈": r"\lceil ", "⌉": r"\rceil ", "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "∠": r"\angle ",
+    "△": r"\triangle ",
+    "→": r"\to ", "⇒": r"\implies ", "∀": r"\forall ", "∃": r"\exists ", "…": r"\ldots ", "⋯": r"\cdots ",
+    "∂": r"\partial ",
+    "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "δ": r"\delta ", "ε": r"\epsilon ", "θ": r"\theta ",
+    "λ": r"\lambda ",
     "μ": r"\mu ", "σ": r"\sigma ", "τ": r"\tau ", "φ": r"\varphi ", "ϕ": r"\phi ", "ω": r"\omega ", "ρ": r"\rho ",
     "η": r"\eta ", "Δ": r"\Delta ", "Ω": r"\Omega ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}",
-    "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "´": "'", "º": "°", "˚": "°",
+    "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "´": "'",
+    "º": "°", "˚": "°",
     "，": ", ", "；": ";", "：": ":", "（": "(", "）": ")", "｛": "{", "｝": "}", "［": "[", "］": "]", "％": "%",
     "。": ".", "、": ", ", "＝": "=", "＜": "<", "＞": ">", "⁄": "/", "∕": "/", "∶": ":", "∧": r"\land ", "∨": r"\lor ",
-    "\u00a0": " ", "\u2009": "\\,", "\u202f": "\\,", "\u2007": "\\,", "\u2008": "\\,", "\u200a": "", "\u2002": " ", "\u2003": " ",
-    "\u2005": " ", "\u2004": " ", "\u2006": "\\,", "\u3000": " ", "²": "^{2}", "³": "^{3}", "℃": "°C", "℉": "°F", "″": "''",
+    "\u00a0": " ", "\u2009": "\\,", "\u202f": "\\,", "\u2007": "\\,", "\u2008": "\\,", "\u200a": "",
+    "\u2002": " ", "\u2003": " ",
+    "\u2005": " ", "\u2004": " ", "\u2006": "\\,", "\u3000": " ", "²": "^{2}", "³": "^{3}", "℃": "°C",
+    "℉": "°F", "″": "''",
 }  # fmt: skip
 _SYMBOL_TABLE = {ord(k): v for k, v in _SYMBOLS.items()}
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
@@ -131,7 +141,9 @@ def _undelimit(text: str) -> str:
     return _DOLLAR.sub(" ", text).strip()
 
 
-_WRAP_WORDS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|textnormal|textrm|operatorname|emph|mathsf)\s*\{([^{}]*)\}")
+_WRAP_WORDS = re.compile(
+    r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|textnormal|textrm|operatorname|emph|mathsf)\s*\{([^{}]*)\}"
+)
 _SPACING = re.compile(r"\\[,;:! ]|\\q?quad\b|~|\\left\b|\\right\b|\\displaystyle\b|\$")
 
 

@@ -33,7 +33,9 @@ def _split(expr: Expr) -> tuple[Expr, str | None]:
             value, inner = _split(expr.args[0])
             if inner == "%":
                 return value, inner
-            return value, expr.args[1].name if inner is None or inner == expr.args[1].name else f"{inner} {expr.args[1].name}"
+            return value, expr.args[1].name if inner is None or inner == expr.args[
+                1
+            ].name else f"{inner} {expr.args[1].name}"
         if expr.head == "percent":
             return expr.args[0], "%"
         if _signed(expr):
@@ -136,4 +138,3 @@ def _notes(va: Expr, ua: str, vb: Expr, ub: str, both: bool, equal: Equal) -> Ou
 
 def _singular(words: str) -> str:
     return " ".join(w[:-1] if len(w) > 3 and w.endswith("s") and not w.endswith("ss") else w for w in words.split())
-

@@ -164,11 +164,16 @@ def _inequality(expr: Op) -> tuple[Expr | None, list[Piece]] | None:
     left, right = expr.args
     op = operators[0]
     left_names, right_names = free_names(left), free_names(right)
-    if isinstance(right, Sym) and right_names and not (isinstance(left, Sym) and left_names) and right.name not in left_names:
+    if (
+        isinstance(right, Sym)
+        and right_names
+        and not (isinstance(left, Sym) and left_names)
+        and right.name not in left_names
+    ):
         left, right, op = right, left, FLIP[op]
     elif isinstance(left, Op) and left.head == "fn:abs" and isinstance(left.args[0], Sym) and not right_names:
         return _absolute(left, _ray(right, op))
-    elif left_names and right_names or (left_names and not isinstance(left, Sym)) or (right_names and not left_names):
+    elif (left_names and right_names) or (left_names and not isinstance(left, Sym)) or (right_names and not left_names):
         return _linear(left, right, op)
     return _absolute(left, _ray(right, op))
 
@@ -234,7 +239,7 @@ def _position(expr: Expr) -> float | None:
     try:
         value = rational(expr)
         if value is not None:
-            return float(value) if abs(value) < 10**300 else None
+            return float(value) if -(10**300) < value < 10**300 else None
         with precision(LOW_BITS):
             ball = evaluate(expr, {})
             return float(ball.real.mid()) if ball.imag.contains(0) and bool(abs(ball) < arb(10) ** 300) else None
@@ -264,9 +269,7 @@ def _ordered(pieces: list[Piece]) -> list[Piece]:
     return merged
 
 
-def compare_sets(
-    a: tuple[Expr | None, list[Piece]], b: tuple[Expr | None, list[Piece]], policy: Policy
-) -> Outcome:
+def compare_sets(a: tuple[Expr | None, list[Piece]], b: tuple[Expr | None, list[Piece]], policy: Policy) -> Outcome:
     """Compare canonical sets piece by piece; a stated variable must be the same on both sides."""
     name_a, name_b = a[0], b[0]
     pa, pb = _ordered(a[1]), _ordered(b[1])

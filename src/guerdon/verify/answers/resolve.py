@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .assemble import is_name
 from .nodes import Expr, Num, Op, Sym, Unparsable, free_names, has_head
-from .statements import is_name
+from .symbols import words_of
 
 __all__ = ["expanded", "resolve"]
 
@@ -37,7 +38,9 @@ def resolve(expr: Expr) -> Expr:
 
 def _is_point(name: Expr, at: Expr) -> bool:
     """A(1, 2): a point with its name."""
-    return isinstance(name, Sym) and name.name[:1].isupper() and isinstance(at, Op) and at.head in ("tuple:()", "either")
+    return (
+        isinstance(name, Sym) and name.name[:1].isupper() and isinstance(at, Op) and at.head in ("tuple:()", "either")
+    )
 
 
 def _is_word(name: str) -> bool:
@@ -45,12 +48,18 @@ def _is_word(name: str) -> bool:
 
 
 GREEK_NAMES = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma tau "
-    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar nabla partial aleph emptyset".split()
+    words_of(
+        "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho "
+        "varrho sigma tau "
+        "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar nabla "
+        "partial aleph emptyset"
+    )
 )
 
 
 def _constant(expr: Expr) -> bool:
+    if isinstance(expr, Op) and expr.head == "quantity":
+        return _constant(expr.args[0])
     if free_names(expr) or has_head(expr, "text:", "call:", "tuple:", "list", "set"):
         return False
     return has_head(expr, "fn:det") or not has_head(expr, "matrix")
@@ -59,10 +68,17 @@ def _constant(expr: Expr) -> bool:
 def _equality(sides: tuple[Expr, ...], approximate: bool) -> Expr:
     first, last = sides[0], sides[-1]
     if is_name(first):
-        if isinstance(first, Op) and first.head.startswith("text:") and isinstance(last, Op) and last.head.startswith("text:"):
+        if (
+            isinstance(first, Op)
+            and first.head.startswith("text:")
+            and isinstance(last, Op)
+            and last.head.startswith("text:")
+        ):
             return Op("text:" + first.head[5:] + " = " + last.head[5:], ())
         return _named(first, resolve(last))
-    if is_name(last, strict=True) and not isinstance(first, Op | Sym) or (is_name(last, strict=True) and not _mentions(first, last)):
+    if (is_name(last, strict=True) and not isinstance(first, Op | Sym)) or (
+        is_name(last, strict=True) and not _mentions(first, last)
+    ):
         return Op("named", (last, resolve(first)))
     if all(_constant(s) for s in sides):
         return resolve(first if approximate else last)
@@ -73,9 +89,13 @@ def _equality(sides: tuple[Expr, ...], approximate: bool) -> Expr:
 
 def _named(name: Expr, value: Expr) -> Expr:
     """(p, q) = (3, 2) says p = 3 and q = 2."""
-    if isinstance(name, Op) and name.head.startswith("tuple:") and isinstance(value, Op) and value.head.startswith("tuple:"):
-        if len(name.args) == len(value.args) > 1:
-            return Op("record", tuple(Op("rel:=", pair) for pair in zip(name.args, value.args, strict=True)))
+    if (
+        isinstance(name, Op)
+        and name.head.startswith("tuple:")
+        and isinstance(value, Op)
+        and value.head.startswith("tuple:")
+    ) and len(name.args) == len(value.args) > 1:
+        return Op("record", tuple(Op("rel:=", pair) for pair in zip(name.args, value.args, strict=True)))
     return Op("named", (name, value))
 
 
@@ -95,12 +115,16 @@ def _chain(expr: Op) -> Expr:
         cut = operators.index("~=") + 1
         exact = sides[:cut]
         if len(exact) == 1 or (len(exact) == 2 and is_name(exact[0])):
-            return resolve(exact[0]) if len(exact) == 1 and not is_name(exact[0]) else _equality((sides[0], sides[min(1, cut - 1)] if len(exact) > 1 else sides[-1]), False)
+            return (
+                resolve(exact[0])
+                if len(exact) == 1 and not is_name(exact[0])
+                else _equality((sides[0], sides[min(1, cut - 1)] if len(exact) > 1 else sides[-1]), False)
+            )
         return _equality((exact[0], exact[-1]), False)
     return _equality((sides[0], sides[-1]), False)
 
 
-# -- plus-minus and nested lists -----------------------------------------------------------------------------------------
+# -- plus-minus and nested lists --------------------------------------------------------------------------------
 
 
 def expanded(collection: Op) -> tuple[Expr, ...]:

@@ -19,7 +19,7 @@ from .verdict import Outcome, Reason, differs, same, undecided
 
 __all__ = ["compare_scalars"]
 
-_RANDOM = random.Random(0x6_E7D0)  # noqa: S311  (points of an identity test, not a secret)
+_RANDOM = random.Random(0x6_E7D0)  # points of an identity test
 _SIZES = (0.73, 1.37, 2.71, 0.41, 5.3, 0.31, 11.7, 1.9, 0.93, 40.3, 0.05, 7.7, 103.9, 0.083, 1.07, 3.4)
 _SIGNED, _POSITIVE, _WHOLE = 16, 8, 6
 MAX_NODES = 1_500
@@ -103,20 +103,27 @@ def _constants(a: Expr, b: Expr, pa: Profile, pb: Profile, policy: Policy) -> Ou
     return _by_balls(a, b, written(a), written(b), policy)
 
 
-def _near(ra: Rational, rb: Rational, da: tuple[int, int] | None, db: tuple[int, int] | None, policy: Policy) -> Outcome:
+def _near(
+    ra: Rational, rb: Rational, da: tuple[int, int] | None, db: tuple[int, int] | None, policy: Policy
+) -> Outcome:
     """Two different rationals, of which one or both may be rounded decimals."""
     if policy.decimal_places is not None:
         if round(Fraction(ra), policy.decimal_places) == round(Fraction(rb), policy.decimal_places):
             return same("number", f"equal to {policy.decimal_places} places")
         return differs("number")
-    gap = abs(ra - rb)
+    gap = ra - rb if ra > rb else rb - ra
     for decimal, value in ((da, rb), (db, ra)):
         if decimal is None:
             continue
         if long_decimal(decimal, policy) and gap * 10**policy.digits <= abs(value):
             return same("number", f"equal to {policy.digits} significant digits")
     for decimal, other in ((da, db), (db, da)):
-        if decimal is not None and decimal[1] >= 2 and (other is None or other[0] > decimal[0]) and within(gap, decimal[0]):
+        if (
+            decimal is not None
+            and decimal[1] >= 2
+            and (other is None or other[0] > decimal[0])
+            and within(gap, decimal[0])
+        ):
             return _rounded(policy)
     return differs("number")
 
@@ -162,7 +169,9 @@ def _by_balls(a: Expr, b: Expr, da: tuple[int, int] | None, db: tuple[int, int] 
             if not gap.contains(acb(0)):
                 return _apart(va, vb, gap, da, db, policy)
             scale = abs(va) + abs(vb) + arb(2) ** (-bits)
-            if bool(gap.abs_upper() < scale * arb(2) ** (-bits // 2)) and (bits == HIGH_BITS or not _needs_more(va, vb)):
+            if bool(gap.abs_upper() < scale * arb(2) ** (-bits // 2)) and (
+                bits == HIGH_BITS or not _needs_more(va, vb)
+            ):
                 return same("evaluation", f"equal to {bits // 2} bits")
     return undecided(Reason.UNDECIDED, "evaluation", "too close to tell apart")
 
@@ -248,7 +257,8 @@ def _by_points(a: Expr, b: Expr, pa: Profile, pb: Profile, names: list[str]) -> 
             va, vb = _value(a, at), _value(b, at)
             if not _counts(va, complex_allowed) or not _counts(vb, complex_allowed):
                 continue
-            assert va is not None and vb is not None
+            assert va is not None
+            assert vb is not None
             gap = va - vb
             if not gap.contains(acb(0)):
                 return differs("evaluation", "they differ at a test point")

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
+from .assemble import assembled, relation
+from .building import numeric
 from .lexer import Token, tokenise
-from .nodes import Expr, Num, Op, Sym, Unparsable, has_head, size
-from .parser import ExprParser, _flat, _negate, _numeric, explodes
-from .units import UNITS, parse_unit
+from .nodes import Expr, Op, Sym, Unparsable, has_head, size
+from .operands import OperandParser
+from .symbols import words_of
+from .units import parse_unit
 
 __all__ = ["parse"]
 
-RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "!=", "~=", "==", "in", "notin", "to", "implies", ":", "parallel", "perp", "subset"})
+RELATIONS = frozenset(
+    {"=", "<", ">", "<=", ">=", "!=", "~=", "==", "in", "notin", "to", "implies", ":", "parallel", "perp", "subset"}
+)
 SEPARATORS = {",": 2, "and": 2, ",,": 2, ";": 1, "or": 0, "\\\\": 1}
-FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!=", "~=": "~="}
 MATRICES = frozenset({"matrix", "pmatrix", "bmatrix", "Bmatrix", "smallmatrix", "array", "vmatrix", "Vmatrix"})
-ROWS = frozenset({"aligned", "align", "align*", "gathered", "split", "cases", "gather", "gather*", "equation", "equation*", "dcases"})
+ROWS = frozenset(
+    {"aligned", "align", "align*", "gathered", "split", "cases", "gather", "gather*", "equation", "equation*", "dcases"}
+)
 MAX_ITEMS = 400
 
 
-class AnswerParser(ExprParser):
+class AnswerParser(OperandParser):
     """Adds the constructs that contain whole statements."""
 
     _opening: dict[int, int] | None = None
@@ -29,7 +34,9 @@ class AnswerParser(ExprParser):
 
     def group(self, op: str) -> Expr:
         start, peeled = self.i - 1, 0
-        while op in ("(", "{") and self.peek().text == op and self.match.get(self.i, -9) == self.match.get(start, -9) - 1:
+        while (
+            op in ("(", "{") and self.peek().text == op and self.match.get(self.i, -9) == self.match.get(start, -9) - 1
+        ):
             start, self.i, peeled = self.i, self.i + 1, peeled + 1  # ((((5)))) in a loop: its depth costs nothing
         if op == "{":
             result = self.braced()
@@ -154,7 +161,12 @@ class AnswerParser(ExprParser):
         return Op("fn:det", (matrix,)) if name in ("vmatrix", "Vmatrix") else matrix
 
     def cell(self) -> Expr:
-        while self.peek().kind in ("text", "word") and self.peek().text.strip(" ,").lower() in ("if", "for", "when", "where"):
+        while self.peek().kind in ("text", "word") and self.peek().text.strip(" ,").lower() in (
+            "if",
+            "for",
+            "when",
+            "where",
+        ):
             self.i += 1
         return self.statement()
 
@@ -239,7 +251,7 @@ class AnswerParser(ExprParser):
         """``5 cm``, ``125\\text{ miles}``, ``12 (pages)``: the words that follow a plain value."""
         start = self.i
         words: list[str] = []
-        if not _numeric(value) and not has_head(value, "quantity"):
+        if not numeric(value) and not has_head(value, "quantity"):
             if self.peek().kind in ("text", "word") and not isinstance(value, Op):
                 raise Unparsable("words after a name")
             if self.peek().kind != "text":
@@ -268,7 +280,9 @@ class AnswerParser(ExprParser):
         return Op("quantity", (value, Sym(_tidy_unit(text))))
 
 
-_LOGIC = frozenset("if else not when for where unless except but minus plus times than or then is isn't no maybe either".split())
+_LOGIC = frozenset(
+    words_of("if else not when for where unless except but minus plus times than or then is isn't no maybe either")
+)
 
 
 def _check_note(words: list[str]) -> None:
@@ -280,36 +294,6 @@ def _check_note(words: list[str]) -> None:
 
 def _tidy_unit(text: str) -> str:
     return " ".join(text.replace("{", "").replace("}", "").split())
-
-
-def relation(sides: list[Expr], operators: list[str]) -> Expr:
-    """The node for a chain of relations."""
-    if not operators:
-        return sides[0]
-    if ":" in operators and any(isinstance(s, Sym) and len(s.name) > 3 and s.name.isalpha() for s in sides):
-        raise Unparsable("a label before the answer")
-    if set(operators) == {":"}:
-        return Op("ratio", tuple(sides))
-    if ":" in operators:
-        return _with_ratios(sides, operators)
-    if len(operators) == 1:
-        op = operators[0]
-        return Op("rel:" + op, (sides[0], sides[1]))
-    return Op("chain:" + " ".join(operators), tuple(sides))
-
-
-def _with_ratios(sides: list[Expr], operators: list[str]) -> Expr:
-    merged: list[Expr] = [sides[0]]
-    kept: list[str] = []
-    for op, side in zip(operators, sides[1:], strict=True):
-        if op == ":":
-            last = merged[-1]
-            parts = last.args if isinstance(last, Op) and last.head == "ratio" else (last,)
-            merged[-1] = Op("ratio", (*parts, side))
-        else:
-            kept.append(op)
-            merged.append(side)
-    return relation(merged, kept)
 
 
 class _Top(AnswerParser):
@@ -331,95 +315,7 @@ class _Top(AnswerParser):
                 break
             if level == 9:
                 raise Unparsable(f"unexpected {self.peek().text!r}")
-        return _assemble(parts)
-
-
-def _assemble(parts: list[tuple[int, Expr]]) -> Expr:
-    if len(parts) == 1:
-        return parts[0][1]
-    rows = _split(parts, 1)
-    if len(rows) > 1 and any(len(r) > 1 for r in rows) and all(all(is_assignment(p) for _, p in r) for r in rows):
-        return Op("list", tuple(_row([p for _, p in r]) for r in rows))
-    alternatives = any(level == 0 for level, _ in parts[1:])
-    return _row([p for _, p in parts], "or" if alternatives else "and")
-
-
-def _split(parts: Sequence[tuple[int, Expr]], at_most: int) -> list[list[tuple[int, Expr]]]:
-    rows: list[list[tuple[int, Expr]]] = []
-    names: set[str] = set()
-    for level, part in parts:
-        name = repr(part.args[0]) if is_assignment(part) and isinstance(part, Op) else ""
-        if not rows or level <= at_most or (name and name in names and len(rows[-1]) > 1 and False):
-            rows.append([])
-            names = set()
-        names.add(name)
-        rows[-1].append((level, part))
-    return rows
-
-
-def is_assignment(expr: Expr) -> bool:
-    return isinstance(expr, Op) and expr.head == "rel:=" and is_name(expr.args[0]) and not is_name(expr.args[1], strict=True)
-
-
-def is_name(expr: Expr, strict: bool = False) -> bool:
-    """Whether ``expr`` names a quantity: x, x_1, AB, f(x), S:T, NO/BO, (p, q), the angle ABC."""
-    if isinstance(expr, Sym):
-        return expr.name not in ("pi", "e", "i", "inf", "emptyset") and not (strict and len(expr.name) > 6)
-    if not isinstance(expr, Op):
-        return False
-    if expr.head.startswith(("call:", "text:")):
-        return not strict
-    if expr.head.startswith("tuple:") or expr.head == "ratio":
-        return bool(expr.args) and all(is_name(a, strict) for a in expr.args)
-    if expr.head == "mul" and not strict:
-        return all(isinstance(a, Sym) and a.name.isupper() for a in expr.args) or (
-            len(expr.args) == 2 and isinstance(expr.args[0], Sym) and isinstance(expr.args[1], Sym) and expr.args[0].name in "ABDFGHPQSTVW"
-        )
-    if expr.head == "div" and not strict:
-        return all(is_name(a) and isinstance(a, Op) for a in expr.args)
-    return expr.head.startswith(("sub:", "fn:norm")) or (
-        expr.head == "fn:abs" and not strict and all(isinstance(a, Op) and a.head == "mul" and is_name(a) for a in expr.args)
-    )
-
-
-def _row(parts: list[Expr], joint: str = "and") -> Expr:
-    """A record of named values, one name with several values, a bare list, or alternatives of relations."""
-    first = parts[0]
-    names = [repr(p.args[0]) for p in parts if isinstance(p, Op) and is_assignment(p)]
-    if len(parts) == 1:
-        return first
-    if len(names) == len(parts) and isinstance(first, Op):
-        if len(set(names)) == len(names):
-            return Op("record", tuple(parts))
-        if len(set(names)) == 1:
-            values = tuple(v for p in parts if isinstance(p, Op) for v in _spread(p.args[1]))
-            return Op("rel:=", (first.args[0], Op("list", values)))
-        return _records(parts)
-    if is_assignment(first) and isinstance(first, Op) and not any(isinstance(p, Op) and p.head.startswith(("rel:", "chain:")) for p in parts[1:]):
-        return Op("rel:=", (first.args[0], Op("list", (*_spread(first.args[1]), *parts[1:]))))
-    if any(isinstance(p, Op) and p.head.startswith(("rel:", "chain:")) and p.head != "rel:=" for p in parts):
-        return Op("joint:" + joint, tuple(parts))
-    return Op("list", tuple(v for p in parts for v in _spread(p)))
-
-
-def _records(parts: list[Expr]) -> Expr:
-    rows: list[list[Expr]] = [[]]
-    seen: set[str] = set()
-    for part in parts:
-        assert isinstance(part, Op)
-        name = repr(part.args[0])
-        if name in seen:
-            rows.append([])
-            seen = set()
-        seen.add(name)
-        rows[-1].append(part)
-    if len({len(r) for r in rows}) == 1 and len(rows[0]) > 1:
-        return Op("list", tuple(Op("record", tuple(r)) for r in rows))
-    return Op("list", tuple(parts))
-
-
-def _spread(part: Expr) -> tuple[Expr, ...]:
-    return part.args if isinstance(part, Op) and part.head == "list" else (part,)
+        return assembled(parts)
 
 
 def parse(text: str) -> Expr:
@@ -454,9 +350,8 @@ def _finish(tokens: list[Token]) -> Expr:
         expr = _Top(tokens).answer()
     except IndexError:
         raise Unparsable("it ends in the middle") from None
+    except RecursionError:  # the caller's own stack was nearly full
+        raise Unparsable("nested too deep for the stack") from None
     if size(expr) > 20_000:
         raise Unparsable("more than 20,000 parts")
     return expr
-
-
-__all__ += ["UNITS", "Num", "_flat", "_negate", "explodes"]

@@ -23,8 +23,6 @@ class Unit(NamedTuple):
     known: bool = True
 
 
-
-
 # name(s) -> factor, dimension. Written "a|b" for synonyms; a plural s is accepted for words of 3 letters and more.
 _TABLE: tuple[tuple[str, str, str], ...] = (
     ("m|meter|metre", "1", "L"), ("in|inch|inches", "0.0254", "L"), ("ft|foot|feet", "0.3048", "L"),
@@ -68,7 +66,9 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("unit|sq_unit", "1", "unit"),
 )  # fmt: skip
 
-_DIM = re.compile(r"([A-ZΘ]|month|radian|angle|celsius|fahrenheit|usd|eur|gbp|jpy|cny|inr|krw|peso|rub|mol|person|bit|unit)(\d?)")
+_DIM = re.compile(
+    r"([A-ZΘ]|month|radian|angle|celsius|fahrenheit|usd|eur|gbp|jpy|cny|inr|krw|peso|rub|mol|person|bit|unit)(\d?)"
+)
 
 
 def _dimension(code: str) -> Dimension:

@@ -34,28 +34,33 @@ def match_unordered(a: Sequence[Expr], b: Sequence[Expr], equal: Equal, policy: 
 
 
 def _pairwise(a: list[Expr], b: list[Expr], equal: Equal, count: bool) -> Outcome:
-    free = list(range(len(b)))
-    hit: set[int] = set()
-    tier, doubt = "structure", None
-    for x in a:
-        found = None
-        for j in free if count else range(len(b)):
-            outcome = equal(x, b[j])
-            if outcome.equal:
-                found, tier = j, outcome.tier
-                break
-            if outcome.equal is None:
-                doubt = outcome
-        if found is None:
-            return doubt or differs("structure", "a member without a match")
-        hit.add(found)
-        if count:
-            free.remove(found)
-    for j in set(range(len(b))) - hit:
-        outcomes = [equal(x, b[j]) for x in a]
-        if not any(o.equal for o in outcomes):
-            return next((o for o in outcomes if o.equal is None), differs("structure", "a member without a match"))
-    return same(tier)
+    """A member that surely has no match decides; a doubtful one leaves it open."""
+    table = [[equal(x, y) for y in b] for x in a]
+    lines = [*table, *[list(column) for column in zip(*table, strict=True)]]
+    doubt: Outcome | None = None
+    for line in lines:
+        if any(outcome.equal for outcome in line):
+            continue
+        unknown = next((outcome for outcome in line if outcome.equal is None), None)
+        if unknown is None:
+            return differs("structure", "a member without a match")
+        doubt = doubt or unknown
+    if doubt is not None:
+        return doubt
+    if count and not _one_to_one(table):
+        return differs("structure", "a member repeated more often")
+    return same("structure")
+
+
+def _one_to_one(table: list[list[Outcome]]) -> bool:
+    """Equal members form classes, so taking the first free match of each is enough."""
+    free = set(range(len(table)))
+    for line in table:
+        match = next((j for j in sorted(free) if line[j].equal), None)
+        if match is None:
+            return False
+        free.remove(match)
+    return True
 
 
 def _exact_match(a: Sequence[Expr], b: Sequence[Expr], policy: Policy) -> Outcome | None:

@@ -8,17 +8,20 @@ from fractions import Fraction
 from .nodes import Rational
 from .normal import text_key
 from .policy import Policy
+from .symbols import words_of
 from .verdict import Outcome, Reason, differs, same, undecided
 
 __all__ = ["choice_letter", "choice_letters", "compare_texts", "number_words"]
 
 _ONES = {w: i for i, w in enumerate(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen".split())}  # fmt: skip
-_TENS = {w: 10 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+    words_of("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen "
+    "eighteen nineteen"))}  # fmt: skip
+_TENS = {w: 10 * i for i, w in enumerate(words_of("twenty thirty forty fifty sixty seventy eighty ninety"), 2)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourth": 4, "fourths": 4,
-          "fifth": 5, "fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10, "tenths": 10}  # fmt: skip
+          "fifth": 5, "fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10,
+          "tenths": 10}  # fmt: skip
 _WORDS = re.compile(r"[a-z]+|-")
 
 
@@ -44,7 +47,11 @@ def number_words(text: str) -> Rational | None:
 
 
 def _spelled(words: list[str]) -> Rational | None:
-    if words[-1] in _PARTS and len(words) >= 2 and not (words[-1] in ("third", "fourth", "fifth") and words[0] not in ("one", "a")):
+    if (
+        words[-1] in _PARTS
+        and len(words) >= 2
+        and not (words[-1] in ("third", "fourth", "fifth") and words[0] not in ("one", "a"))
+    ):
         top = 1 if words[:-1] in (["a"], ["one"]) else _spelled(words[:-1])
         return Fraction(top, _PARTS[words[-1]]) if isinstance(top, int) else None
     if words == ["half"]:
@@ -69,7 +76,9 @@ def _spelled(words: list[str]) -> Rational | None:
     return None if group is None else total + group
 
 
-_LETTER = re.compile(r"^[\s(\[{*\"'$\\]*(?:(?i:option|choice|answer)\s*:?\s*)?[(\[]?\s*([A-Za-z])\s*[)\]]?[*\"'$]*\s*(?:$|[.:)\],]\s*(?:$|\S)|[-–—]\s|\s(?=[A-Z(]))")
+_LETTER = re.compile(
+    r"^[\s(\[{*\"'$\\]*(?:(?i:option|choice|answer)\s*:?\s*)?[(\[]?\s*([A-Za-z])\s*[)\]]?[*\"'$]*\s*(?:$|[.:)\],]\s*(?:$|\S)|[-–—]\s|\s(?=[A-Z(]))"
+)
 _LETTERS = re.compile(r"^\s*[(\[{]?\s*([A-Z](?:\s*(?:,|;|&|and|\s)\s*(?:and\s+)?[A-Z])+)\s*[)\]}]?\s*\.?\s*$")
 
 
@@ -102,7 +111,17 @@ def choice_letter(text: str, policy: Policy) -> str | None:
 
 SYNONYMS = (
     frozenset({"undefined", "does not exist", "dne", "not defined", "doesn't exist", "diverges", "divergent"}),
-    frozenset({"no solution", "no solutions", "none", "empty set", "no real solutions", "no real solution", "there is no solution"}),
+    frozenset(
+        {
+            "no solution",
+            "no solutions",
+            "none",
+            "empty set",
+            "no real solutions",
+            "no real solution",
+            "there is no solution",
+        }
+    ),
     frozenset({"yes", "true", "correct"}),
     frozenset({"no", "false", "incorrect"}),
 )
