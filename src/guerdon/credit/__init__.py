@@ -5,20 +5,22 @@ temporal differences (`gae`, `n_step`...), reducers of step scores, spreading to
 """
 
 from guerdon.credit._batch import batch_whiten, gdpo, reinforce_plus_plus
-from guerdon.credit._cumulative import drop, prefix_mean, prefix_min, prefix_sum, returns, suffix_min
+from guerdon.credit._cumulative import drop, left, place, prefix_mean, prefix_min, prefix_sum, returns, suffix_min
 from guerdon.credit._first_error import before_error, first_error
-from guerdon.credit._group import group_relative, leave_one_out
+from guerdon.credit._group import group_relative, leave_one_out, token_leave_one_out
 from guerdon.credit._minimum import soft_min
 from guerdon.credit._passk import pass_at_k, pass_at_k_advantage
 from guerdon.credit._places import end_advantage, place_leave_one_out, place_relative, position_advantage
 from guerdon.credit._reduce import geometric_mean, harmonic_mean, log_product, logit_sum, position_mean
 from guerdon.credit._returns import gae, lambda_return, n_step, potential_shaping, window_mean
 from guerdon.credit._spread import pay_last, spread
+from guerdon.credit._tree import node_relative, node_share, node_value
 
 __all__ = [
     "batch_whiten", "before_error", "drop", "end_advantage", "first_error", "gae", "gdpo", "geometric_mean",
-    "group_relative", "harmonic_mean", "lambda_return", "leave_one_out", "log_product", "logit_sum", "n_step",
-    "pass_at_k", "pass_at_k_advantage", "pay_last", "place_leave_one_out", "place_relative", "position_advantage",
-    "position_mean", "potential_shaping", "prefix_mean", "prefix_min", "prefix_sum", "reinforce_plus_plus", "returns",
-    "soft_min", "spread", "suffix_min", "window_mean",
+    "group_relative", "harmonic_mean", "lambda_return", "leave_one_out", "left", "log_product", "logit_sum", "n_step",
+    "node_relative", "node_share", "node_value", "pass_at_k", "pass_at_k_advantage", "pay_last", "place",
+    "place_leave_one_out", "place_relative", "position_advantage", "position_mean", "potential_shaping",
+    "prefix_mean", "prefix_min", "prefix_sum", "reinforce_plus_plus", "returns", "soft_min", "spread", "suffix_min",
+    "token_leave_one_out", "window_mean",
 ]  # fmt: skip

@@ -117,3 +117,10 @@ def gdpo(
     total: Scores = normalised_sum.function(parts, weights, ddof=ddof, eps=eps)
     out: Scores = batch_whiten.function(total, like, eps=whiten_eps)
     return out
+
+
+def moments(values: FloatArray) -> tuple[float, float]:
+    """Mean and population deviation; the deviation is exactly 0 where all values are equal, both are 0 of nothing."""
+    if len(values) == 0:
+        return 0.0, 0.0
+    return float(values.mean()), 0.0 if values.min() == values.max() else float(values.std())

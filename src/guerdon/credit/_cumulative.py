@@ -12,7 +12,7 @@ from guerdon.core.axis import FloatArray, IntArray
 from guerdon.core.interval import Interval
 from guerdon.core.scores import Scores
 from guerdon.core.transform import transform
-from guerdon.credit._kernels import accumulate, following, suffix_discounted
+from guerdon.credit._kernels import accumulate, following, last_items, positions, suffix_discounted
 from guerdon.credit._rollouts import Missing, along
 
 
@@ -82,12 +82,47 @@ def returns(x: Scores, *, gamma: float = 1.0, missing: Missing = "unknown") -> S
     return along(x, lambda v, o: suffix_discounted(v, o, gamma), missing=missing)
 
 
-@transform("credit.drop", version=1, range=lambda x: x - Interval(min(x.low, 0.0), max(x.high, 0.0)))
-def drop(x: Scores) -> Scores:
+@transform("credit.drop", version=1, range=lambda x, **_: x.hull(Interval(0.0, 0.0)) - x.hull(Interval(0.0, 0.0)))
+def drop(x: Scores, *, before_last: bool = False) -> Scores:
     """Each item minus its successor: ``d_t = x_t - x_{t+1}``, 0 beyond the end. Its reward-to-go is ``x_t`` itself.
+
+    With ``before_last`` the last item counts as 0, as what it says is left to the outcome: its drop is 0, and that of
+    the one before it is that one's own score.
 
     >>> import guerdon as gd
     >>> gd.credit.drop(gd.column("s", axis="step")).score([{"s": [0.5, 0.25, 1.0]}]).scores.values.tolist()
     [0.25, -0.75, 1.0]
+    >>> gd.credit.drop(gd.column("s", axis="step"), before_last=True).score([{"s": [0.5, 0.25, 1.0]}]).values.tolist()
+    [0.25, 0.25, 0.0]
     """
-    return along(x, lambda v, o: v - following(v, o))
+
+    def compute(values: FloatArray, offsets: IntArray) -> FloatArray:
+        kept = values.copy()
+        if before_last:
+            kept[last_items(offsets)] = 0.0
+        return kept - following(kept, offsets)
+
+    return along(x, compute)
+
+
+@transform("credit.left", version=1, range=lambda x: Interval(1.0))
+def left(x: Scores) -> Scores:
+    """How many items are left in the rollout, the item itself counted: ``T - t`` with ``t`` from 0. Always known.
+
+    >>> import guerdon as gd
+    >>> gd.credit.left(gd.column("s", axis="step")).score([{"s": [0.5, 0.25, 1.0]}]).scores.values.tolist()
+    [3.0, 2.0, 1.0]
+    """
+    offsets = x.axis.offsets_over("rollout")
+    return Scores.of(x.axis, np.repeat(offsets[1:], np.diff(offsets)) - np.arange(x.axis.size))
+
+
+@transform("credit.place", version=1, range=lambda x: Interval(0.0))
+def place(x: Scores) -> Scores:
+    """Each item's place in its rollout, from 0. Always known.
+
+    >>> import guerdon as gd
+    >>> gd.credit.place(gd.column("s", axis="step")).score([{"s": [0.5, 0.25, 1.0]}]).scores.values.tolist()
+    [0.0, 1.0, 2.0]
+    """
+    return Scores.of(x.axis, positions(x.axis.offsets_over("rollout")))

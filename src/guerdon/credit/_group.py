@@ -6,8 +6,11 @@ from typing import Literal
 
 import numpy as np
 
+from guerdon.core.operators import itemwise
 from guerdon.core.scores import Scores
+from guerdon.core.segments import segment_count, segment_sum
 from guerdon.core.transform import transform
+from guerdon.credit._rollouts import whole
 from guerdon.shape._groups import Groups
 from guerdon.shape._normalise import centre, member_wise, zscore
 
@@ -51,3 +54,35 @@ def leave_one_out(x: Scores) -> Scores:
     others = np.maximum(groups.at(groups.members) - 1, 1)
     values = x.values - (groups.at(groups.total) - x.values) / others
     return member_wise(x, groups, np.where(groups.at(groups.flat), 0.0, values))
+
+
+@transform("credit.token_leave_one_out", version=1, groups=True)
+def token_leave_one_out(x: Scores, like: Scores | None = None, *, width: int | None = None) -> Scores:
+    """Returns minus the mean return *per token* of the other rollouts: ``A_{i,t} = G_{i,t} - b_i``.
+
+    ``b_i = sum_{k != i} sum_t G_{k,t} / ((K - 1) L)`` over the ``K`` known rollouts of the prompt. ``x``: returns of
+    steps (each held by all tokens that ``like``, on the token axis, gives the step) or of tokens; result on the finer
+    axis. ``L`` (``width``) is the padded length, by default that of the batch's longest rollout: the published baseline
+    depends on it. Counting tokens, not steps, keeps few huge steps from looking good. A rollout with an unknown item
+    is unknown and takes no part; fewer than two known ones: unknown.
+
+    Source: PURE, Cheng et al. 2025, arXiv:2504.15275 (released code).
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "g": g} for g in ([-0.75, -0.75, 0.0], [0.25, 0.25, 0.25, 0.25])]
+    >>> gd.credit.token_leave_one_out(gd.column("g", axis="token_return")).score(rows).scores.values.tolist()
+    [-1.0, -1.0, -0.25, 0.625, 0.625, 0.625, 0.625]
+    """
+    axis = x.axis if like is None else like.axis
+    rollout = axis.ancestor("rollout")
+    lengths = np.diff(axis.offsets_over("rollout"))
+    tokens = np.diff(axis.offsets_over(x.axis.name))
+    known, reasons = whole(x)
+    total = segment_sum(np.where(known, x.values * tokens, 0.0), x.axis.offsets_over("rollout"))
+    heard = segment_count(~known, x.axis.offsets_over("rollout")) == 0
+    groups = Groups(total, heard, rollout.owner_in("prompt"), rollout.ancestor("prompt").size)
+    others = np.maximum(groups.at(groups.members) - 1, 1)
+    baseline = (groups.at(groups.total) - total) / (others * max(width or int(lengths.max(initial=0)), 1))
+    kept = Scores.of(x.axis, x.values, known, reasons)
+    below = member_wise(Scores.of(rollout, baseline, heard, "an item of the rollout is unknown"), groups, baseline)
+    return itemwise(np.subtract, kept.broadcast(axis), below.broadcast(axis))

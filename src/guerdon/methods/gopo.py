@@ -1,0 +1,26 @@
+"""GOPO: advantages from ranks alone."""
+
+from __future__ import annotations
+
+from guerdon.core.reward import Reward
+from guerdon.methods._registry import method
+from guerdon.shape import rank
+
+
+@method(
+    "gopo-rank-advantage",
+    family="credit",
+    name="GOPO: Group Ordinal Policy Optimization",
+    source="GOPO (released code)",
+    evidence="code-read",
+)
+def gopo(reward: Reward) -> Reward:
+    """``A_i = 2 - 4 (rho_i - 1) / (G - 1)``, ``rho`` the rank in the group (1 = best), ties at their mid-rank.
+
+    In [-2, 2], shape ``(rollouts,)``; no monotone change of the reward moves it. All equal: 0. One known member:
+    unknown.
+
+    Traps: the released code breaks ties by index, which gives an all-equal group +2 to -2 out of nothing; mid-ranks
+    (ours) do not. Differences that are only noise get full weight; 0/1 rewards lose the pass rate. Trades bias.
+    """
+    return rank(reward) * 4.0 - 2.0
