@@ -17,7 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import sqlglot.parser
+
 from guerdon.verify.sql import Grading, Limits, SqlTask, check_sql_many
+from guerdon.verify.sql.gold import run_gold
+from guerdon.verify.sql.run import Job, execute
 
 CITIES = ["Bern", "Basel", "Chur", "Zug", "Genf"]
 
@@ -76,16 +80,31 @@ def graded(tasks: list[SqlTask], copies: int) -> tuple[float, dict[str, int]]:
     return rate, counts
 
 
+def cpu_per_query(pairs: list[tuple[str, str]], path: str) -> tuple[float, float]:
+    """CPU milliseconds to run a prediction, and a new gold with its ties, in one process without any pool."""
+    took = []
+    for run, chosen in ((execute, 0), (run_gold, 1)):
+        started = time.process_time()
+        for pair in pairs:
+            run(Job(f"{pair[chosen]} -- cpu {chosen}", path))
+        took.append((time.process_time() - started) / len(pairs) * 1000)
+    return took[0], took[1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--queries", type=int, default=2000)
     count = parser.parse_args().queries
+    compiled = str(sqlglot.parser.__file__).endswith(".so")
+    print(f"parser: {'compiled (sqlglotc)' if compiled else 'pure Python'}; load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["GUERDON_CACHE"] = folder
         path = make_database(Path(folder))
         pairs = statements(count)
         base = plain(pairs, path)
         print(f"plain sqlite3 loop, prediction and gold     {base:8.0f} pairs/s")
+        candidate, gold = cpu_per_query(pairs[:500], path)
+        print(f"CPU per prediction {candidate:.2f} ms, per new gold {gold:.2f} ms")
         different = [SqlTask(prediction, gold, path) for prediction, gold in pairs]
         few = pairs[: max(count // 16, 1)]
         grouped = [SqlTask(p if i % 2 else g, g, path) for p, g in few for i in range(16)]

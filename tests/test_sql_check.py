@@ -344,6 +344,9 @@ def test_a_dump_builds_once_and_a_hostile_one_builds_nothing():
     path = build_database("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
     assert path == build_database("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
     assert rows_of(path, "t") == [(1,), (2,)]
+    dump = "BEGIN TRANSACTION; CREATE TABLE t (a INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO t VALUES (7);"
+    dump += "DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence VALUES ('t', 7);"
+    assert rows_of(build_database(dump + "CREATE VIEW v AS SELECT a + 1 FROM t; COMMIT;"), "v") == [(8,)]
     for script in (
         "ATTACH '/tmp/x.db' AS x;",
         "PRAGMA journal_mode=WAL;",

@@ -74,7 +74,8 @@ def build_database(script: str, *, max_bytes: int = 64_000_000) -> Path:
     return target
 
 
-_BUILDING = frozenset({1, 2, 18, 20, 21, 22, 23, 27})  # create index/table, insert, read, select, transaction, update
+# create index, table, view; insert, read, select, transaction, update (of the schema by those), reindex
+_BUILDING = frozenset({1, 2, 8, 18, 20, 21, 22, 23, 27})
 
 
 def _allow_building(action: int, first: str | None, second: str | None, *_: str | None) -> int:
@@ -90,6 +91,8 @@ def _allow_building(action: int, first: str | None, second: str | None, *_: str 
             "replace",
         }
         return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+    if action == 9:  # dumps of tables with AUTOINCREMENT reset their counters
+        return sqlite3.SQLITE_OK if first == "sqlite_sequence" else sqlite3.SQLITE_DENY
     if action == 19:  # dumps start with this one
         return sqlite3.SQLITE_OK if (first or "").lower() == "foreign_keys" else sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK if action in _BUILDING else sqlite3.SQLITE_DENY
