@@ -43,6 +43,7 @@ class Spec:
     range: Interval | None = None
     about: str = ""
     source: str = "spec"
+    text: str = field(default="", repr=False)
     nodes: Mapping[str, Reward] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
     places: Mapping[str, tuple[int, str]] = field(default_factory=dict, repr=False)
@@ -59,7 +60,7 @@ def load_spec(path_or_text: str | Path, *, allow_code: Sequence[str] = ()) -> Sp
     [1.5]
     """
     text, source = _text(path_or_text)
-    return _Reader(parse(text, source), tuple(allow_code)).spec()
+    return replace(_Reader(parse(text, source), tuple(allow_code)).spec(), text=text)
 
 
 def _text(given: str | Path) -> tuple[str, str]:
@@ -96,7 +97,7 @@ class _Reader:
         reward = self.operand(top["reward"])
         unused = tuple(n for n in self.defined if n not in self.used)
         nodes = {n: r for n, r in self.made.items() if not n.startswith("_")}
-        return Spec(reward, data, bounds, about, self.root.source, nodes, unused, self.places)
+        return Spec(reward, data, bounds, about, self.root.source, "", nodes, unused, self.places)
 
     def _mapping(self, item: Item, keys: Sequence[str]) -> dict[str, Item]:
         if not isinstance(item.value, dict):

@@ -1,0 +1,155 @@
+"""``guerdon answer``, ``guerdon check-answers`` and ``guerdon sandbox check``: the verifiers' own tools."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from guerdon.cli._score import Column, Data, Part, SkipBad
+from guerdon.cli._show import Json, note, say, say_json, short, table
+
+if TYPE_CHECKING:
+    from guerdon.data import Source
+
+sandbox = typer.Typer(help="Where untrusted code runs.", no_args_is_help=True, rich_markup_mode=None)
+Kind = Annotated[str, typer.Option(help="math, number, choice, text or units.")]
+PolicyOption = Annotated[
+    list[str] | None,
+    typer.Option("--policy", metavar="NAME=VALUE", help="A choice of the comparison policy, such as percent=number."),
+]
+
+
+def add_answers(app: typer.Typer) -> None:
+    """Register these commands."""
+    app.command("answer")(answer)
+    app.command("check-answers")(check_answers)
+    app.add_typer(sandbox, name="sandbox")
+
+
+def answer(gold: str, completion: str, kind: Kind = "math", policy: PolicyOption = None, json: Json = False) -> None:
+    """Compare the answer a completion states with the reference, and explain the verdict. Exit code 1 unless equal.
+
+    Example: guerdon answer "1/2" "so the answer is \\boxed{0.5}"
+    """
+    from guerdon.verify.answers import explain_answer
+
+    try:
+        found = explain_answer(gold, completion, kind, **policy_of(policy))
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from None
+    if json:
+        say_json(found)
+    else:
+        word = {True: "equal", False: "different", None: "unknown"}[found["equal"]]
+        say(f"{word}: {found['reason']}{' - ' + found['detail'] if found['detail'] else ''}")
+        rows = [
+            (name, short(value, 200)) for name, value in found.items() if name not in _SAID and value not in (None, "")
+        ]
+        say(table(rows, indent="  "))
+    raise typer.Exit(0 if found["equal"] else 1)
+
+
+_SAID = ("equal", "reason", "detail")
+
+
+def check_answers(
+    data: Data,
+    answer: Part = None,
+    id: Column = None,
+    policy: PolicyOption = None,
+    skip_bad: SkipBad = False,
+    json: Json = False,
+) -> None:
+    """Compare each reference answer with itself, to find the unusable ones before training. Exit code 1 if any.
+
+    Example: guerdon check-answers problems.jsonl --answer gold
+    """
+    from guerdon.data import Columns, read
+    from guerdon.verify.answers import check_golds
+
+    completion = answer if answer is not None else None
+    source = read(
+        data, Columns(answer=answer, id=id if id is not None else "", completion=completion), skip_bad=skip_bad
+    )
+    golds, places = distinct_answers(source)
+    try:
+        report = check_golds(golds, **policy_of(policy))
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from None
+    bad: list[dict[str, Any]] = [
+        {"answer": gold, "verdict": verdict, "reason": reason, "rows": places[gold][:20], "count": len(places[gold])}
+        for verdict, found in (("unknown", report.unknown), ("different", report.different))
+        for _, gold, reason in found
+    ]
+    missing = places.get("", [])
+    if json:
+        say_json(
+            {"rows": source.count, "distinct": report.total, "sound": report.equal, "missing": len(missing), "bad": bad}
+        )
+    else:
+        say(f"{source.count:,} rows, {report.total:,} different answers: {report.equal:,} equal themselves")
+        if missing:
+            say(f"{len(missing):,} rows have no answer, first row {missing[0]}")
+        for b in bad[:50]:
+            say(f"  {short(repr(b['answer']), 60)} ({b['count']} rows, first {b['rows'][0]}): {b['reason']}")
+    raise typer.Exit(0 if not bad and not missing else 1)
+
+
+def distinct_answers(source: Source) -> tuple[list[str], dict[str, list[int]]]:
+    """The different reference answers, and the rows of each; rows without one under the empty text."""
+    places: dict[str, list[int]] = {}
+    for row, rollout in source.rows():
+        given = rollout.answer if isinstance(rollout.answer, list) else [rollout.answer]
+        for one in given or [None]:
+            places.setdefault("" if one is None else str(one), []).append(row)
+    return [gold for gold in places if gold], places
+
+
+def policy_of(options: list[str] | None) -> dict[str, Any]:
+    """A comparison policy from ``NAME=VALUE`` options."""
+    import orjson
+
+    policy: dict[str, Any] = {}
+    for option in options or []:
+        name, mark, text = option.partition("=")
+        if not mark:
+            raise typer.BadParameter(f"--policy {option}: write NAME=VALUE")
+        try:
+            policy[name] = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            policy[name] = text
+    return policy
+
+
+@sandbox.command("check", epilog="Example: guerdon sandbox check --json")
+def check(
+    attacks: Annotated[bool, typer.Option("--attacks/--no-attacks", help="Run the attack programs too.")] = True,
+    json: Json = False,
+) -> None:
+    """Say what is isolated on this host, and run the attack programs against it. Exit code 1 if one gets through."""
+    from guerdon.backends.sandbox import describe_isolation, isolating_backend
+    from guerdon.backends.sandbox.attacks import run_attack_suite
+
+    isolation = describe_isolation()
+    defences = []
+    if isolation.available and attacks:
+        for defence in run_attack_suite(isolating_backend().run_program):
+            if not json:
+                word = "held  " if defence.held else "BROKEN"
+                note(f"{word} {defence.name} ({defence.state}, {defence.seconds:.2f} s)")
+            defences.append(defence)
+    broken = [d for d in defences if not d.held]
+    if json:
+        say_json({**asdict(isolation), "attacks": [asdict(d) for d in defences]})
+    else:
+        say("untrusted code can be run" if isolation.available else f"untrusted code can't be run: {isolation.reason}")
+        for title, lines in (("walls", isolation.enabled), ("weaker", isolation.weaker), ("also", isolation.others)):
+            for line in lines:
+                say(f"  {title}: {line}")
+        if defences:
+            say(f"{len(defences) - len(broken)} of {len(defences)} attacks held off")
+        for d in broken:
+            say(f"  BROKEN {d.name}: {short(d.seen, 200)}")
+    raise typer.Exit(0 if isolation.available and not broken else 1)

@@ -1,0 +1,237 @@
+"""Scored rollouts as an Arrow table: one row per rollout, with each named node's value, reason and evidence.
+
+Columns: ``id``, ``group``, ``row`` (its row in the input, from 0), ``reward`` (null when unknown), ``reason`` (null
+when known), ``reward_evidence``; per named node ``<name>``, ``<name>_reason``, ``<name>_evidence``; then the kept
+columns of the input. On axes below the rollout a node's column holds a list. Evidence, messages and columns of mixed
+kinds are JSON text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from guerdon.core.errors import NonFiniteError, SpecError
+from guerdon.core.fingerprint import digest
+from guerdon.core.frame import Frame
+from guerdon.core.reward import Reward
+from guerdon.core.rollout import Rollout
+from guerdon.core.scored import Scored
+from guerdon.core.scores import Scores
+
+Kind = Literal["bool", "int", "float", "text", "json"]
+FIXED = ("id", "group", "row", "reward", "reason", "reward_evidence")
+PARTS = ("prompt", "completion", "answer")
+JSON_FIELD = {b"guerdon": b"json"}
+"""Metadata of Parquet columns that hold JSON as text."""
+
+_ARROW = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "text": pa.string(), "json": pa.string()}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns a scored file has: the named nodes with their axes, and the kept input columns with their kinds."""
+
+    nodes: Mapping[str, str]
+    kept: Mapping[str, Kind]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"nodes": dict(self.nodes), "kept": dict(self.kept)}
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow schema."""
+        fields = [
+            pa.field("id", pa.string(), nullable=False), pa.field("group", pa.string(), nullable=False),
+            pa.field("row", pa.int64(), nullable=False), pa.field("reward", pa.float64()),
+            pa.field("reason", pa.string()), pa.field("reward_evidence", pa.string(), metadata=JSON_FIELD),
+        ]  # fmt: skip
+        for name, axis in self.nodes.items():
+            value = pa.float64() if axis in ("prompt", "rollout") else pa.list_(pa.float64())
+            fields += [pa.field(name, value), pa.field(f"{name}_reason", pa.string())]
+            fields.append(pa.field(f"{name}_evidence", pa.string(), metadata=JSON_FIELD))
+        for name, kind in self.kept.items():
+            fields.append(pa.field(name, _ARROW[kind], metadata=JSON_FIELD if kind == "json" else None))
+        return pa.schema(fields)
+
+
+def layout_of(reward: Reward, rollouts: Iterable[Rollout], keep: Sequence[str] | None) -> Layout:
+    """The layout for scoring ``rollouts``, which are read once to see what their columns hold.
+
+    ``keep`` lists the input columns to keep (fields of a rollout or columns of ``extra``), ``None`` for all.
+    """
+    if reward.axis not in ("prompt", "rollout"):
+        raise SpecError(
+            f"the reward lies on the axis '{reward.axis}'; reduce it to one number per rollout, as in {{mean: ...}}"
+        )
+    nodes = {n.name: n.axis for n in reward.walk() if n.name and n.name != "reward"}
+    taken = [*FIXED, *[f"{n}{tail}" for n in nodes for tail in ("", "_reason", "_evidence")]]
+    double = next((n for i, n in enumerate(taken) if n in taken[:i]), None)
+    if double is not None:
+        raise SpecError(f"two columns of the scored file would be called {double!r}; rename the node")
+    kinds: dict[str, set[Kind]] = {}
+    for rollout in rollouts:
+        for name, value in _cells(rollout):
+            if value is not None and (keep is None or name in keep):
+                kinds.setdefault(name, set()).add(kind_of(value))
+    missing = [k for k in keep or () if k not in kinds and k not in PARTS]
+    if missing:
+        raise SpecError(f"there is no input column {missing[0]!r} to keep; there are {', '.join(sorted(kinds))}")
+    order = sorted(kinds, key=lambda n: (n not in PARTS, PARTS.index(n) if n in PARTS else 0))
+    return Layout(nodes, {name: _joint(kinds[name]) for name in order if name not in taken})
+
+
+def _cells(rollout: Rollout) -> list[tuple[str, Any]]:
+    return [*((p, getattr(rollout, p)) for p in PARTS), *rollout.extra.items()]
+
+
+def kind_of(value: object) -> Kind:
+    """What a cell holds."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int" if -(2**63) <= value < 2**63 else "json"
+    return "float" if isinstance(value, float) else "json"
+
+
+def _joint(kinds: set[Kind]) -> Kind:
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return "float" if kinds == {"int", "float"} else "json"
+
+
+def table_of(scored: Scored, rollouts: Sequence[Rollout], rows: Sequence[int], layout: Layout) -> Any:
+    """The table of one scored batch, in the order of ``rollouts``; ``rows`` are their rows in the input."""
+    columns: list[Any] = [
+        [r.id for r in rollouts],
+        group_names(rollouts),
+        list(rows),
+        *_node_columns(scored.frame, scored.framed),
+    ]
+    by_name = {n.name: scored.by_node[n.fingerprint] for n in scored.reward.walk() if n.name in layout.nodes}
+    for name in layout.nodes:
+        columns += _node_columns(scored.frame, by_name[name])
+    for name, kind in layout.kept.items():
+        cells = (getattr(r, name) if name in PARTS else r.extra.get(name) for r in rollouts)
+        columns.append([_cell(c, kind) for c in cells])
+    schema = layout.schema
+    arrays = [pa.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def group_names(rollouts: Sequence[Rollout]) -> list[str]:
+    """A name for each rollout's group: its own, or a hash of its prompt, or its id where it has neither."""
+    hashes: dict[str, str] = {}
+
+    def name(rollout: Rollout) -> str:
+        if rollout.group is not None:
+            return rollout.group
+        if not isinstance(rollout.prompt, str):
+            return rollout.id if rollout.prompt is None else digest(rollout.prompt)[:16]
+        if rollout.prompt not in hashes:
+            hashes[rollout.prompt] = digest(rollout.prompt)[:16]
+        return hashes[rollout.prompt]
+
+    return [name(r) for r in rollouts]
+
+
+def _node_columns(frame: Frame, scores: Scores) -> list[Any]:
+    """Values, reasons and evidence (as JSON) of a node, per rollout in input order."""
+    if not scores.axis.has("rollout"):
+        scores = scores.broadcast(frame.rollout)
+    scores = frame.in_input_order(scores)
+    if not np.isfinite(scores.values[scores.known]).all():
+        raise NonFiniteError("a known score is not finite; nothing of this batch was written")
+    if scores.axis.name == "rollout":
+        return _per_rollout(scores)
+    return _per_item(scores)
+
+
+def _per_rollout(scores: Scores) -> list[Any]:
+    values = pa.array(scores.values, mask=~scores.known)
+    reasons: list[Any] = [None] * len(scores)
+    if scores.reasons is not None:
+        for i in np.flatnonzero(~scores.known).tolist():
+            reasons[i] = scores.reasons[i]
+    if not scores.evidence:
+        return [values, reasons, [None] * len(scores)]
+    return [values, reasons, [_json(scores.evidence[i]) for i in range(len(scores))]]
+
+
+def _per_item(scores: Scores) -> list[Any]:
+    ends = scores.axis.offsets_over("rollout").tolist()
+    values = np.where(scores.known, scores.values, np.nan).tolist()
+    cells = [None if v != v else v for v in values]
+    lists, reasons, proofs = [], [], []
+    for a, b in pairwise(ends):
+        lists.append(cells[a:b])
+        why = dict.fromkeys(r for i in range(a, b) if (r := scores.reason(i)) is not None)
+        reasons.append("; ".join(why) or None)
+        records = [scores.evidence[i] for i in range(a, b)] if scores.evidence else []
+        proofs.append(_json(records) if any(records) else None)
+    return [lists, reasons, proofs]
+
+
+def _cell(value: Any, kind: Kind) -> Any:
+    if value is None:
+        return None
+    if kind == "text":
+        return value if value.isprintable() or not _has_surrogate(value) else _clean(value)
+    return _json(value) if kind == "json" else value
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _clean(text: str) -> str:
+    """The text with what UTF-8 can't hold (lone surrogates) replaced."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _json(value: Any) -> str | None:
+    """JSON text of evidence or of a column of mixed kinds; what JSON lacks becomes text."""
+    if value is None:
+        return None
+    try:
+        return orjson.dumps(value, default=_plain, option=_OPTIONS).decode()
+    except (TypeError, ValueError):  # lone surrogates, integers beyond 64 bits, odd keys
+        return orjson.dumps(_tame(value), option=_OPTIONS).decode()
+
+
+_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (set, frozenset, tuple)):
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)
+
+
+def _tame(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, Mapping):
+        return {_clean(str(k)): _tame(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_tame(v) for v in value]
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return value
+    return _clean(str(value))
