@@ -23,7 +23,7 @@ from guerdon.core.errors import (
 from guerdon.core.frame import Frame
 from guerdon.core.interval import Interval
 from guerdon.core.operators import maximum, minimum, when
-from guerdon.core.reward import Reward, column, constant
+from guerdon.core.reward import Reward, adapters, column, constant
 from guerdon.core.rollout import Rollout
 from guerdon.core.scored import Explanation, Scored
 from guerdon.core.scores import Score, Scores
@@ -53,6 +53,15 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_ROOMS, *_LAZY])
+
+
+def _for_trl(*args: Any, **settings: Any) -> Any:
+    from guerdon.connect.trl import for_trl
+
+    return for_trl(*args, **settings)
+
+
+adapters["trl"] = _for_trl
 
 
 __all__ = [

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from guerdon.core.session import Session
 
 
+adapters: dict[str, Callable[..., Callable[..., Any]]] = {}
+"""What turns a reward into a trainer's function. The core knows no trainer: the package's top fills this in."""
+
+
 class Reward:
     """A node of a reward expression. Nodes are never changed; operators build new ones.
 
@@ -145,6 +149,10 @@ class Reward:
         session = session or Session()
         for batch in batches:
             yield await self.ascore(batch, session=session, unknown=unknown)
+
+    def for_trl(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
+        """This reward as a reward function of TRL's trainers. The settings are those of `guerdon.connect.for_trl`."""
+        return adapters["trl"](self, name, **settings)
 
     # Operators. The functions behind them are in core.operators; they are looked up late since they build on nodes.
 
