@@ -6,6 +6,7 @@ import datetime
 import decimal
 import itertools
 import math
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -215,3 +216,17 @@ def test_canonical_kinds_never_meet():
     assert {canonical(value)[0] for value in (None, "1", 1, 1.5, b"1", [1], {"a": 1})} == {
         *("null", "text", "int", "float", "bytes", "list", "record")
     }
+
+
+def test_a_hostile_result_of_the_same_size_is_compared_in_no_time():
+    gold = [(f"g{i % 400}", i / 7, i / 3) for i in range(20_000)]
+    rows = [(f"g{i % 400}", i / 7 + 1e-3 * (i % 5), i / 3) for i in range(20_000)]
+    started = time.process_time()
+    assert kind(rows, one_block(gold)) == "values"
+    assert time.process_time() - started < 2.0
+
+
+def test_integers_beyond_every_float_are_compared_exactly():
+    assert kind([(10**400,)], one_block([(10**400,)])) is None
+    assert kind([(10**400,)], one_block([(10**400 + 1,)])) == "values"
+    assert kind([(10**400,)], one_block([(1.5,)])) == "values"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import shutil
+import subprocess
+import tempfile
 import time
 
 import pytest
@@ -27,13 +31,39 @@ def duckdb_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def postgres_dsn():
-    """A fresh table on the server that GUERDON_TEST_POSTGRES names, and the DSN of a role that may only read it."""
-    admin = os.environ.get("GUERDON_TEST_POSTGRES")
-    if not admin:
-        pytest.skip("set GUERDON_TEST_POSTGRES to the DSN of a PostgreSQL server to test on (as a superuser)")
+def postgres_admin():
+    """The DSN of a superuser: of the server that GUERDON_TEST_POSTGRES names, else of one started here."""
+    given = os.environ.get("GUERDON_TEST_POSTGRES")
+    if given:
+        yield given
+        return
+    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [os.path.dirname(shutil.which("initdb") or "")]
+    if not os.path.exists(f"{programs[-1]}/initdb"):
+        pytest.skip("no PostgreSQL server here; install one or set GUERDON_TEST_POSTGRES to a superuser's DSN")
+    account = {"user": "postgres"} if os.geteuid() == 0 else {}  # the server refuses to run as root
+    folder = tempfile.mkdtemp(prefix="guerdon-pg-")
+    if account:
+        try:
+            shutil.chown(folder, "postgres")
+        except LookupError:
+            pytest.skip("PostgreSQL does not run as root and there is no user called postgres")
+    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **account}
+    subprocess.run(
+        [f"{programs[-1]}/initdb", "-D", f"{folder}/data", "-U", "postgres", "-A", "trust"], check=True, **quiet
+    )
+    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+    control = [f"{programs[-1]}/pg_ctl", "-D", f"{folder}/data", "-o", options, "-w"]
+    subprocess.run([*control, "start"], check=True, **quiet)
+    yield f"host={folder} user=postgres dbname=postgres"
+    subprocess.run([*control, "-m", "immediate", "stop"], check=True, **quiet)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def postgres_dsn(postgres_admin):
+    """A fresh table, and the DSN of a role that may only read it."""
     psycopg = pytest.importorskip("psycopg", reason="the PostgreSQL dialect needs psycopg")
-    with psycopg.connect(admin, autocommit=True) as connection:
+    with psycopg.connect(postgres_admin, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS users")
         connection.execute(TABLE)
         connection.execute(f"INSERT INTO users VALUES {ROWS}")
@@ -42,7 +72,7 @@ def postgres_dsn():
         connection.execute("REVOKE CREATE ON SCHEMA public FROM public")
         connection.execute("GRANT USAGE ON SCHEMA public TO guerdon_reader")
         connection.execute("GRANT SELECT ON users TO guerdon_reader")
-        dsn = psycopg.conninfo.make_conninfo(admin, user="guerdon_reader")
+        dsn = psycopg.conninfo.make_conninfo(postgres_admin, user="guerdon_reader")
         yield dsn
         connection.execute("DROP TABLE users")
 

@@ -18,7 +18,7 @@ Cell = tuple[str, Any]
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
 MAX_PERMUTATIONS = 5040
 _EXACT_BELOW = 2**53
-_MATCHING_CAP = 200
+_MATCHING_CAP = 50
 
 
 @dataclass(frozen=True)
@@ -178,9 +178,9 @@ def _compare_unordered(rows: Sequence[Row], expected: Expected, tolerance: Toler
     """Whole blocks must be used up; the other rows must come from the ties that are cut."""
     whole = [row for take, pool in expected.blocks if take == len(pool) for row in pool]
     cut = [row for take, pool in expected.blocks if take != len(pool) for row in pool]
-    extra, missing = match_rows(rows, whole, tolerance)
+    extra, missing = match_rows(rows, whole, tolerance, whole=True)
     if missing:
-        return Difference("values", f"{len(missing)} rows differ", _first(extra), missing[0])
+        return Difference("values", f"at least {len(missing)} rows differ", _first(extra), missing[0])
     extra, missing = match_rows(extra, cut, tolerance)
     return Difference("values", f"{len(extra)} rows differ", extra[0], _first(missing)) if extra else None
 
@@ -189,16 +189,19 @@ def _first(rows: list[Row]) -> Row | None:
     return rows[0] if rows else None
 
 
-def match_rows(rows: Sequence[Row], pool: Sequence[Row], tolerance: Tolerance) -> tuple[list[Row], list[Row]]:
+def match_rows(
+    rows: Sequence[Row], pool: Sequence[Row], tolerance: Tolerance, *, whole: bool = False
+) -> tuple[list[Row], list[Row]]:
     """Pair rows with equal rows of ``pool`` one to one: (rows left over, pool rows left over).
 
     Rows that are exactly equal pair first; the rest pair within the float tolerance by a maximum matching (by sorted
-    order beyond 200 rows that agree in all other cells).
+    order beyond 50 rows that agree in all other cells). With ``whole``, all of ``pool`` has to be paired: the search ends
+    at the first rows of it that can't be.
     """
     extra, missing = _unequal(rows, pool)
     if not extra or not missing:
         return extra, missing
-    return _match_close(extra, missing, tolerance)
+    return _match_close(extra, missing, tolerance, whole)
 
 
 def _unequal(rows: Sequence[Row], pool: Sequence[Row]) -> tuple[list[Row], list[Row]]:
@@ -210,63 +213,80 @@ def _unequal(rows: Sequence[Row], pool: Sequence[Row]) -> tuple[list[Row], list[
     return list((have - want).elements()), list((want - have).elements())
 
 
-def _match_close(rows: list[Row], pool: list[Row], tolerance: Tolerance) -> tuple[list[Row], list[Row]]:
+@dataclass(frozen=True)
+class _Numbered:
+    """A row with its numbers: integers to be met exactly, and all of them as floats."""
+
+    row: Row
+    cells: tuple[Cell, ...]
+    floats: tuple[float, ...]
+
+
+def _match_close(rows: list[Row], pool: list[Row], tolerance: Tolerance, whole: bool) -> tuple[list[Row], list[Row]]:
+    """Pair within rows that agree in all but numbers: in sorted order, and by matching where that leaves some over."""
     left, right = _buckets(rows), _buckets(pool)
     extra: list[Row] = []
-    missing = [row for key, bucket in right.items() if key not in left for row in bucket]
+    missing = [item.row for key, bucket in right.items() if key not in left for item in bucket]
     for key, bucket in left.items():
+        if whole and missing:
+            return extra or [bucket[0].row], missing
         others = right.get(key, [])
-        pair = _match_sorted if max(len(bucket), len(others)) > _MATCHING_CAP else _match_maximum
-        unmatched, unused = pair(bucket, others, tolerance)
-        extra += unmatched
-        missing += unused
+        unmatched, unused = _match_sorted(bucket, others, tolerance)
+        if unmatched and unused and max(len(bucket), len(others)) <= _MATCHING_CAP:
+            unmatched, unused = _match_maximum(bucket, others, tolerance)
+        extra += [item.row for item in unmatched]
+        missing += [item.row for item in unused]
     return extra, missing
 
 
-def _buckets(rows: Iterable[Row]) -> dict[tuple[Cell | None, ...], list[Row]]:
+def _buckets(rows: Iterable[Row]) -> dict[tuple[Cell | None, ...], list[_Numbered]]:
     """Rows by everything in them that is not a number."""
-    found: dict[tuple[Cell | None, ...], list[Row]] = defaultdict(list)
+    found: dict[tuple[Cell | None, ...], list[_Numbered]] = defaultdict(list)
     for row in rows:
-        cells = map(canonical, row)
-        found[tuple(None if cell[0] in ("int", "float") else cell for cell in cells)].append(row)
+        cells = [canonical(cell) for cell in row]
+        numbers = tuple(cell for cell in cells if cell[0] in ("int", "float"))
+        key = tuple(None if cell[0] in ("int", "float") else cell for cell in cells)
+        found[key].append(_Numbered(row, numbers, tuple(_as_float(cell[1]) for cell in numbers)))
     return found
 
 
-def _close_rows(left: Row, right: Row, tolerance: Tolerance) -> bool:
-    return all(map(lambda a, b: _close_cells(canonical(a), canonical(b), tolerance), left, right))
+def _as_float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer beyond every float
+        return math.inf if number > 0 else -math.inf
 
 
-def _close_cells(left: Cell, right: Cell, tolerance: Tolerance) -> bool:
-    if left == right:
-        return True
-    if left[0] == right[0] == "int" or not {left[0], right[0]} <= {"int", "float"}:
-        return False
-    return tolerance.close(float(left[1]), float(right[1]))
+def _close(left: _Numbered, right: _Numbered, tolerance: Tolerance) -> bool:
+    for a, b, x, y in zip(left.cells, right.cells, left.floats, right.floats, strict=True):
+        if a != b and (a[0] == b[0] == "int" or not tolerance.close(x, y)):
+            return False
+    return True
 
 
-def _match_sorted(rows: list[Row], pool: list[Row], tolerance: Tolerance) -> tuple[list[Row], list[Row]]:
-    def numbers(row: Row) -> tuple[float, ...]:
-        cells = map(canonical, row)
-        return tuple(float(cell[1]) for cell in cells if cell[0] in ("int", "float"))
+_Left = tuple[list[_Numbered], list[_Numbered]]
 
-    rows, pool = sorted(rows, key=numbers), sorted(pool, key=numbers)
-    extra: list[Row] = []
-    missing: list[Row] = []
+
+def _match_sorted(rows: list[_Numbered], pool: list[_Numbered], tolerance: Tolerance) -> _Left:
+    rows = sorted(rows, key=lambda item: item.floats)
+    pool = sorted(pool, key=lambda item: item.floats)
+    extra: list[_Numbered] = []
+    missing: list[_Numbered] = []
     at = 0
-    for row in rows:
-        while at < len(pool) and not _close_rows(row, pool[at], tolerance) and numbers(pool[at]) < numbers(row):
+    for item in rows:
+        while at < len(pool) and not _close(item, pool[at], tolerance) and pool[at].floats < item.floats:
             missing.append(pool[at])
             at += 1
-        if at < len(pool) and _close_rows(row, pool[at], tolerance):
+        if at < len(pool) and _close(item, pool[at], tolerance):
             at += 1
         else:
-            extra.append(row)
+            extra.append(item)
     return extra, missing + pool[at:]
 
 
-def _match_maximum(rows: list[Row], pool: list[Row], tolerance: Tolerance) -> tuple[list[Row], list[Row]]:
+def _match_maximum(rows: list[_Numbered], pool: list[_Numbered], tolerance: Tolerance) -> _Left:
     """Maximum bipartite matching by augmenting paths, for the rows that the tolerance allows to pair."""
-    near = [[j for j, other in enumerate(pool) if _close_rows(row, other, tolerance)] for row in rows]
+    near = [[j for j, other in enumerate(pool) if _close(item, other, tolerance)] for item in rows]
     owner: dict[int, int] = {}
 
     def place(row: int, seen: set[int]) -> bool:
