@@ -76,11 +76,15 @@ def test_more_keys_than_a_query_may_have_parameters():
 
 
 def test_evidence_of_other_types_is_kept_as_what_json_can_say():
+    odd = {"n": 10**30, "path": object, "x": np.float32(0.25), "lone": "\ud800"}
     with ScoreCache(None) as cache:
-        cache.put_many([("a", (np.float64(0.5), "", {"n": 10**30, "path": object, "x": np.float32(0.25)}))])
-        value, _, evidence = cache.get_many(["a"])["a"]
-    assert value == 0.5
-    assert evidence["x"] in (0.25, "0.25")
+        cache.put_many(
+            [("a", (np.float64(0.5), "", odd)), ("b", (None, "failed on '\ud800'", {"x": np.float32(0.25)}))]
+        )
+        found = cache.get_many(["a", "b"])
+    value, _, evidence = found["a"]
+    assert (value, evidence["n"], evidence["lone"]) == (0.5, 10**30, "\ud800")
+    assert found["b"] == (None, "failed on '?'", {"x": 0.25})
 
 
 @pytest.mark.parametrize("entry", [(math.nan, "", None), (math.inf, "", None), (None, "", None)])

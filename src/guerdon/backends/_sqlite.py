@@ -37,7 +37,7 @@ def guarded(path: str) -> Iterator[None]:
         if "locked" in str(error):
             raise StoreError(f"{path} is in use by another process") from error
         raise StoreError(f"{path} can't be used: {error}") from error
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: an error text that quotes damaged bytes
         raise damaged(path, str(error)) from error
 
 

@@ -34,7 +34,7 @@ Entry = tuple[float | None, str, Mapping[str, Any] | None]
 _KIND, _VERSION = 0x67646331, 1
 _SCHEMA = """
 CREATE TABLE scores (
-  age INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, value REAL, reason TEXT NOT NULL, evidence BLOB,
+  age INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, value BLOB, reason TEXT NOT NULL, evidence BLOB,
   stored REAL NOT NULL, checksum BLOB NOT NULL)
 """
 _ASK_AT_ONCE = 500
@@ -73,7 +73,8 @@ class ScoreCache:
                     if check != _check(key, value, reason, evidence):
                         raise damaged(self.path, f"entry {key} does not match its checksum")
                     if stored >= oldest:
-                        found[key] = (value, reason, None if evidence is None else orjson.loads(evidence))
+                        number = None if value is None else _VALUE.unpack(value)[0]
+                        found[key] = (number, reason, None if evidence is None else _load(evidence))
         return found
 
     def put_many(self, entries: Iterable[tuple[str, Entry]]) -> None:
@@ -106,7 +107,7 @@ class ScoreCache:
                 if self._max_bytes is not None and (excess := self._used_bytes(db) / self._max_bytes) > 1.0:
                     dropped += self._drop_oldest(db, 1.0 - 0.9 / excess)
             if dropped:
-                db.execute("PRAGMA incremental_vacuum").fetchall()
+                db.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page only
         return dropped
 
     def __len__(self) -> int:
@@ -155,27 +156,31 @@ class ScoreCache:
         return db.execute("DELETE FROM scores WHERE age <= ?", [last.fetchone()[0]]).rowcount if count else 0
 
 
-def _row(key: str, entry: Entry, now: float) -> tuple[str, float | None, str, bytes | None, float, bytes]:
+def _row(key: str, entry: Entry, now: float) -> tuple[str, bytes | None, str, bytes | None, float, bytes]:
     value, reason, evidence = entry
     if value is None and not reason:
         raise ValueError(f"entry {key}: an unknown score needs a reason")
     if value is not None and not math.isfinite(value):
         raise ValueError(f"entry {key}: {value} is not a finite score")
-    value = None if value is None else float(value)
+    number = None if value is None else _VALUE.pack(value)  # its very bits: SQLite's own numbers lose the sign of -0.0
+    reason = reason.encode("utf-8", "replace").decode()
     data = None if evidence is None else _dump(evidence)
-    return key, value, reason, data, now, _check(key, value, reason, data)
+    return key, number, reason, data, now, _check(key, number, reason, data)
 
 
 def _dump(evidence: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(evidence, default=str, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
-    except TypeError:  # an integer of more than 64 bits
-        return json.dumps(evidence, default=str).encode()
+    except TypeError:  # an integer of more than 64 bits, a lone surrogate: marked by a space, read back by `json`
+        return b" " + json.dumps(evidence, default=str).encode()
 
 
-def _check(key: str, value: float | None, reason: str, evidence: bytes | None) -> bytes:
+def _load(data: bytes) -> Any:
+    return json.loads(data) if data.startswith(b" ") else orjson.loads(data)
+
+
+def _check(key: str, value: bytes | None, reason: str, evidence: bytes | None) -> bytes:
     try:
-        number = b"" if value is None else _VALUE.pack(value)
-        return checksum(key.encode(), number, reason.encode(), b"-" if evidence is None else b"+" + evidence)
-    except (TypeError, AttributeError, struct.error):  # a damaged file may hold other types
+        return checksum(key.encode(), value or b"", reason.encode(), b"-" if evidence is None else b"+" + evidence)
+    except (TypeError, AttributeError):  # a damaged file may hold other types
         return b""
