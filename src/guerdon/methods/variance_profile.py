@@ -28,7 +28,7 @@ class DenseProfile:
 
 @dataclass(frozen=True)
 class DenseVerdict:
-    """``safe`` is ``None`` where the record can't tell; ``reason`` says why. ``correlation``: of mastery and variance."""
+    """``safe`` is ``None`` where the record can't tell; ``reason`` says why. ``correlation``: mastery with variance."""
 
     safe: bool | None
     reason: str

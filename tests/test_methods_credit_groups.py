@@ -1,0 +1,356 @@
+"""Methods that compare the rollouts of a prompt: the catalogue's worked examples as literals, and its pitfalls."""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+
+import guerdon as gd
+from guerdon.methods.baselines import dapo_overlong, dr_grpo, grpo, rloo
+from guerdon.methods.fapo import fapo, fapo_judge
+from guerdon.methods.gopo import gopo
+from guerdon.methods.mo_grpo import mo_grpo
+from guerdon.methods.noisy_reward import calibrated, flipped, reasoning_pattern
+from guerdon.methods.reward_shifting import reward_shifting, value_offset
+from guerdon.methods.rlrr import rlrr
+from guerdon.methods.variance_profile import (
+    DenseProfile,
+    amplification,
+    dense_profile,
+    dense_signal_verdict,
+    guarded_zscore,
+)
+
+R = gd.column("r")
+
+
+def rows(values, prompt="p", **columns):
+    return [{"prompt": prompt, "r": v, **{k: c[i] for k, c in columns.items()}} for i, v in enumerate(values)]
+
+
+def scored(reward, data):
+    return reward.score(data).values
+
+
+# ---- baselines
+--------------------------------------------------------------------------------------------------------
+
+
+def test_grpo_divides_by_the_sample_deviation_and_a_flat_group_gets_exactly_zero():
+    assert scored(grpo(R), rows([1, 0, 0])) == pytest.approx([1.154700, -0.577350, -0.577350], abs=2e-6)
+    assert scored(grpo(R), rows([0.1 + 0.2] * 3)).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_dr_grpo_and_rloo_do_not_divide():
+    assert scored(dr_grpo(R), rows([1, 0, 0.5])).tolist() == [0.5, -0.5, 0.0]
+    assert scored(rloo(R), rows([1, 0, 0.5])).tolist() == [0.75, -0.75, 0.0]
+
+
+def test_dapo_overlong_falls_linearly_over_the_buffer():
+    reward = dapo_overlong(R, gd.column("n"), limit=20480, buffer=4096)
+    assert scored(reward, rows([1, 1, 1, 1], n=[16384, 18432, 20480, 30000])).tolist() == [1.0, 0.5, 0.0, 0.0]
+
+
+def test_one_known_member_is_unknown_in_every_baseline():
+    for method in (grpo, dr_grpo, rloo, gopo):
+        out = method(R).score(rows([1.0, None])).scores
+        assert not out.known.any()
+        assert out.reason(0) == "fewer than two known members in the group"
+        assert out.reason(1) == "column 'r' is missing"
+
+
+# ---- gopo
+-------------------------------------------------------------------------------------------------------------
+
+
+def test_gopo_spaces_advantages_equally():
+    assert scored(gopo(R), rows([0.9, 0.1, 0.5, 0.7])) == pytest.approx([2, -2, -2 / 3, 2 / 3])
+    assert scored(gopo(R), rows([1, 1, 0, 0])) == pytest.approx([4 / 3, 4 / 3, -4 / 3, -4 / 3])
+    assert scored(gopo(R), rows([1, 0, 0, 0])) == pytest.approx([2, -2 / 3, -2 / 3, -2 / 3])
+    assert scored(gopo(R), rows([0.5] * 4)).tolist() == [0.0] * 4
+
+
+def test_gopo_feels_no_monotone_change_of_the_reward():
+    x = np.array([0.3, -2.0, 0.3, 5.0, 1.0])
+    assert scored(gopo(R), rows(x)).tolist() == scored(gopo(R), rows(np.exp(x) - 3)).tolist()
+
+
+def test_breaking_ties_by_index_gives_advantages_out_of_nothing_and_mid_ranks_do_not():
+    by_index = 2 - 4 * np.arange(8) / 7  # what sorting an all-equal group by index gives
+    assert np.abs(by_index).max() == 2.0
+    assert scored(gopo(R), rows([1.0] * 8)).tolist() == [0.0] * 8
+
+
+# ---- variance profile
+-------------------------------------------------------------------------------------------------
+
+DENSE = [0.1, 0.4, 0.2, 0.3]
+
+
+@pytest.mark.parametrize("lam", [1.0, 0.01])
+def test_the_z_score_of_an_all_fail_group_does_not_feel_the_bonus_weight(lam):
+    z = scored(gd.shape.zscore(R * lam), rows(DENSE))
+    assert z == pytest.approx([-1.341641, 1.341641, -0.447214, 0.447214], abs=1e-6)
+    assert scored(dr_grpo(R * lam), rows(DENSE)) == pytest.approx(np.array([-0.15, 0.15, -0.05, 0.05]) * lam)
+
+
+def test_a_guarded_z_score_cannot_blow_a_small_spread_up():
+    assert scored(guarded_zscore(R * 0.01, floor=0.1), rows(DENSE)) == pytest.approx([-0.015, 0.015, -0.005, 0.005])
+    assert scored(guarded_zscore(R, floor=0.1), rows([2.0, 2.0])).tolist() == [0.0, 0.0]
+
+
+def test_amplification_is_the_batch_deviation_over_the_groups_and_unknown_without_spread():
+    data = rows([0.0, 0.02], "a") + rows([1.0, 0.0], "b") + rows([1.0, 1.0], "c")
+    out = amplification(R).score(data).scores
+    batch = np.std([0, 0.02, 1, 0, 1, 1])
+    assert out.values[[0, 2]] == pytest.approx([batch / 0.01, batch / 0.5])
+    assert out.known.tolist() == [True, True, True, True, False, False]
+
+
+def test_a_dense_profile_counts_groups_without_any_success():
+    data = rows([0, 0], "a", d=[0.1, 0.3]) + rows([1, 0], "b", d=[0.5, 0.5])
+    profile = dense_profile(R.score(data).framed, gd.column("d").score(data).framed, top=1.0)
+    assert profile.all_fail == 0.5
+    assert profile.mastery == pytest.approx(0.35)
+    assert profile.variance == pytest.approx(0.005)
+
+
+def test_the_verdict_flags_variance_that_mastery_does_not_shrink_while_most_groups_fail():
+    grows = [DenseProfile(0.9, m, v) for m, v in ((0.1, 0.1), (0.5, 0.2), (0.9, 0.3))]
+    shrinks = [DenseProfile(0.9, m, v) for m, v in ((0.1, 0.3), (0.5, 0.2), (0.9, 0.1))]
+    constant = [DenseProfile(0.9, m, 0.2) for m in (0.1, 0.5)]
+    assert dense_signal_verdict(grows).safe is False
+    assert dense_signal_verdict(shrinks).safe is True
+    assert dense_signal_verdict(constant).safe is False
+    assert dense_signal_verdict(constant).correlation == 0.0
+    assert dense_signal_verdict([DenseProfile(0.2, p.mastery, p.variance) for p in grows]).safe is True
+    assert dense_signal_verdict([DenseProfile(0.9, 0.1, 0.0)] * 3).safe is True
+    assert dense_signal_verdict(grows[:1]).safe is None
+    assert dense_signal_verdict([DenseProfile(0.9, 0.5, v) for v in (0.1, 0.2)]).safe is None
+    assert dense_signal_verdict([]).safe is None
+
+
+# ---- mo-grpo
+----------------------------------------------------------------------------------------------------------
+
+R1, R2 = [0, 10, 20, 30], [0.3, 0.3, 0.1, 0]
+
+
+def corr(a, b):
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def test_mo_grpo_weighs_objectives_alike_where_a_plain_sum_follows_the_larger():
+    data = rows(R1, b=R2)
+    plain = scored(gd.shape.zscore(R + gd.column("b")), data)
+    assert plain == pytest.approx([-1.345249, -0.44088, 0.445402, 1.340727], abs=1e-6)
+    assert corr(plain, R1) == pytest.approx(0.999993, abs=1e-6)
+    assert corr(plain, R2) == pytest.approx(-0.945504, abs=1e-6)
+    fair = scored(mo_grpo([R, gd.column("b")]), data)
+    assert fair == pytest.approx([-0.37939, 0.515037, -0.130137, -0.00551], abs=1e-6)
+    assert corr(fair, R1) == pytest.approx(0.163203, abs=1e-6)
+    assert corr(fair, R2) == pytest.approx(0.163203, abs=1e-6)
+    moved = scored(mo_grpo([R, gd.column("b") * 1000 + 5]), data)
+    assert moved == pytest.approx(fair, abs=1e-9)
+
+
+def test_mo_grpo_gives_a_constant_reward_no_say_and_no_nan():
+    data = rows([1, 0, 1, 0], b=[0.7] * 4)
+    assert scored(mo_grpo([R, gd.column("b")]), data).tolist() == [1.0, -1.0, 1.0, -1.0]
+    assert scored(mo_grpo([R, gd.column("b")], [2.0, 5.0]), data).tolist() == [2.0, -2.0, 2.0, -2.0]
+
+
+def test_one_failure_of_a_format_reward_gets_a_huge_score():
+    out = scored(mo_grpo([R]), rows([0] + [1] * 15))
+    assert out[0] == pytest.approx(-np.sqrt(15))
+
+
+# ---- pass@k -----------------------------------------------------------------------------------------------------------
+
+
+def passk(values, k, **params):
+    return scored(gd.method("passk-training-analytic-advantage")(R, k=k, **params), rows(values))
+
+
+def brute_passk(values, k, eps=1e-6):
+    subsets = list(combinations(range(len(values)), k))
+    best = np.array([max(values[i] for i in s) for s in subsets])
+    spread = best.std() + eps
+    mean = best.mean()
+    own = [np.mean([b for s, b in zip(subsets, best, strict=True) if i in s]) for i in range(len(values))]
+    return np.array([0.0 if best.min() == best.max() else (o - mean) / spread for o in own])
+
+
+def test_pass_at_k_advantages_match_the_catalogue():
+    assert passk([1, 1] + [0] * 6, 4) == pytest.approx([0.522232] * 2 + [-0.174077] * 6, abs=1e-6)
+    assert passk([1] * 4 + [0] * 4, 4) == pytest.approx([0.120385] * 4 + [-0.120385] * 4, abs=1e-6)
+    assert passk([1, 1] + [0] * 6, 1) == pytest.approx([1.732047] * 2 + [-0.577349] * 6, abs=1e-6)
+    for c in (5, 6, 7, 8):
+        assert passk([1] * c + [0] * (8 - c), 4).tolist() == [0.0] * 8
+    mass = [np.abs(passk([1] * c + [0] * (8 - c), 4)).sum() for c in range(1, 6)]
+    assert mass == pytest.approx([2.0, 2.0889, 1.6641, 0.9631, 0.0], abs=1e-4)
+    assert passk([0] * 8, 4).tolist() == [0.0] * 8
+
+
+def test_pass_at_k_advantages_match_all_subsets_for_graded_rewards_and_ties():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n = int(rng.integers(2, 8))
+        k = int(rng.integers(1, n + 1))
+        values = rng.choice([-1.0, 0.0, 0.25, 1.0, rng.normal()], n)
+        assert passk(values, k) == pytest.approx(brute_passk(values, k), abs=1e-9)
+
+
+def test_pass_at_k_closed_form_of_binary_rewards():
+    n, c, k = 8, 2, 4
+    rho = 1 - comb(n - c, k) / comb(n, k)
+    sigma = (rho * (1 - rho)) ** 0.5
+    assert rho == pytest.approx(0.785714, abs=1e-6)
+    assert sigma == pytest.approx(0.410326, abs=1e-6)
+    assert scored(gd.credit.pass_at_k(R, k=k), rows([1] * c + [0] * (n - c))) == pytest.approx([rho] * n)
+
+
+def test_pass_at_k_takes_minus_one_for_wrong_and_large_groups_without_overflow():
+    assert passk([1, -1, -1, -1], 2) == pytest.approx(brute_passk([1, -1, -1, -1], 2))
+    out = passk([1.0] * 10 + [0.0] * 2990, 64)
+    assert np.isfinite(out).all()
+    assert out[0] > 0 > out[-1]
+
+
+def test_pass_at_k_with_fewer_than_k_known_members_is_unknown():
+    out = gd.credit.pass_at_k_advantage(R, k=3).score(rows([1, 0, None])).scores
+    assert not out.known.any()
+    assert out.reason(0) == "fewer than 3 known members in the group"
+
+
+# ---- rlrr
+-------------------------------------------------------------------------------------------------------------
+
+
+def test_rlrr_breaks_ties_inside_right_and_wrong_but_never_across():
+    data = rows([0.9, 0.2, 0.8, 0.1], v=[1, 1, 0, 0])
+    assert scored(rlrr(R, gd.column("v")), data) == pytest.approx([1.25, 0.75, 0.25, -0.25])
+    wrong = rows([0.9, 0.2, 0.8, 0.1], v=[0] * 4)
+    assert scored(rlrr(R, gd.column("v")), wrong) == pytest.approx([0.25, -0.0833, 0.0833, -0.25], abs=1e-4)
+    normed = scored(gd.credit.group_relative(rlrr(R, gd.column("v"))), wrong)
+    assert normed == pytest.approx([1.3416, -0.4472, 0.4472, -1.3416], abs=1e-4)
+
+
+def test_rlrr_uses_mid_ranks_and_leaves_a_lone_verdict_alone():
+    assert scored(rlrr(R, gd.column("v")), rows([3, 3, 1], v=[0, 0, 1])).tolist() == [0.0, 0.0, 1.0]
+    assert scored(rlrr(R), rows([5, 1, 5])).tolist() == [0.25, -0.5, 0.25]
+    with pytest.raises(ValueError, match="beta"):
+        rlrr(R, gd.column("v"), beta=1.0)
+
+
+# ---- noisy rewards
+----------------------------------------------------------------------------------------------------
+
+PHRASES = ["let me check", "therefore", "wait", "thus"]
+VALID = gd.column("ok")
+
+
+def test_three_phrases_give_fifteen_hundredths():
+    out = reasoning_pattern(phrases=PHRASES).score([{"completion": "Wait. Let me check: 2. Therefore 2."}])
+    assert out.values[0] == pytest.approx(0.15)
+
+
+def test_a_phrase_hits_inside_a_word_and_short_text_has_no_repetition():
+    assert reasoning_pattern(phrases=PHRASES).score([{"completion": "An enthusiast."}]).values[0] == pytest.approx(0.05)
+
+
+def test_repetition_and_forbidden_marks_are_subtracted():
+    looped = "wait " * 100
+    out = reasoning_pattern(phrases=PHRASES).score([{"completion": looped}, {"completion": "wait user: x"}])
+    # 81 20-grams of one word, one of them distinct and repeated: 1/81 is taken off.
+    assert out.values.tolist() == [pytest.approx(0.05 - 1 / 81), 0.0]
+
+
+def test_a_low_reward_is_softened_and_a_high_one_stays():
+    reward = calibrated(R, gd.column("rpr"), VALID)
+    data = rows([0.3, 0.6, 0.3, 0.499], rpr=[0.15, 0.9, 0.15, 1.0], ok=[1, 1, 0, 1])
+    assert scored(reward, data) == pytest.approx([0.315, 0.6, 0.0, 0.599])
+
+
+def test_a_flip_turns_whole_groups_and_observed_means_follow_the_law():
+    rng = np.random.default_rng(1)
+    data = []
+    for p in range(4000):
+        data += rows((rng.random(2) < 0.75).astype(float), str(p))
+    out = flipped(R, share=0.4, seed=3).score(data)
+    changed = (out.values != [d["r"] for d in data]).reshape(-1, 2)
+    assert (changed[:, 0] == changed[:, 1]).all()
+    assert out.values.mean() == pytest.approx(0.55, abs=0.02)
+    assert (1 - 2 * 0.4) * 0.05 + 0.4 == pytest.approx(0.41)
+    assert (1 - 2 * 0.4) == pytest.approx(0.2)
+
+
+def test_flips_go_on_from_batch_to_batch_and_repeat_with_the_seed():
+    data = [rows([1.0], str(p)) for p in range(50)]
+    session = gd.Session()
+    one = [flipped(R, share=0.5, seed=7).score(d, session=session).values[0] for d in data]
+    whole = flipped(R, share=0.5, seed=7).score([r for d in data for r in d]).values
+    assert one == whole.tolist()
+    assert len(set(one)) == 2
+
+
+# ---- fapo
+-------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ((1, 2, 5), [1.9843, 0.6614, -0.6614]),
+        ((3, 2, 3), [1.0801, 0, -1.0801]),
+        ((5, 2, 1), [0.6614, -0.6614, -1.9843]),
+    ],
+)
+def test_a_flawed_positive_is_pushed_up_early_and_down_late(shares, expected):
+    clean, flawed, wrong = shares
+    data = rows([1] * (clean + flawed) + [0] * wrong, e=[-1] * clean + [2] * flawed + [None] * wrong)
+    out = scored(grpo(fapo(R, gd.column("e"))), data)
+    assert [out[0], out[clean], out[-1]] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_judge_failure_leaves_a_right_rollout_unknown_and_is_not_asked_about_a_wrong_one():
+    out = fapo(R, gd.column("e")).score(rows([1, 0], e=[None, None])).scores
+    assert out.known.tolist() == [False, True]
+    assert out.values[1] == -1.0
+
+
+def test_the_judges_own_reward_falls_with_distance():
+    def judged(p, g, n=8):
+        data = [{"p": p, "g": g, "n": n}]
+        return fapo_judge(gd.column("p"), gd.column("g"), gd.column("n")).score(data).values[0]
+
+    assert judged(3, 5) == 0.75
+    assert judged(-1, -1) == 1.0
+    assert judged(2, -1) == -1.0
+    assert judged(-1, 5) == -1.0
+    assert judged(None, 5) == -1.0
+    assert judged(8, 5) == -1.0
+    assert judged(2.5, 5) == -1.0
+
+
+# ---- reward shifting
+--------------------------------------------------------------------------------------------------
+
+
+def test_a_shift_moves_the_optimal_values_by_a_constant():
+    p, r, gamma = np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([1.0, -1.0]), 0.9
+    shifted = scored(reward_shifting(R, shift=-0.5), rows(r))
+    before = np.linalg.solve(np.eye(2) - gamma * p, r)
+    after = np.linalg.solve(np.eye(2) - gamma * p, shifted)
+    assert before == pytest.approx([-2.328767, -5.068493], abs=1e-6)
+    assert after == pytest.approx([-7.328767, -10.068493], abs=1e-6)
+    assert after - before == pytest.approx([value_offset(-0.5, gamma)] * 2)
+
+
+def test_a_group_baseline_does_not_feel_a_shift_but_an_episode_that_ends_does():
+    assert scored(rloo(reward_shifting(R, shift=3.0)), rows([1, 0])).tolist() == scored(rloo(R), rows([1, 0])).tolist()
+    short, long = [1.0], [0.25, 0.25, 0.25]
+    shifted = [sum(x + 0.5 for x in path) for path in (short, long)]
+    assert sum(short) > sum(long)
+    assert shifted[0] < shifted[1]
