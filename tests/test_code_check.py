@@ -40,7 +40,12 @@ def test_a_whole_function_in_a_fence_is_graded_like_its_body(humaneval):
     row = humaneval[0]
     text = f"Sure!\n\n```python\n{row['prompt']}{row['canonical_solution']}```\nDone."
     assert check_code(text, row).passed is True
-    assert check_code(row["canonical_solution"].strip("\n").replace("    ", "", 1), humaneval[23] | {"prompt": row["prompt"]}).passed is False
+    assert (
+        check_code(
+            row["canonical_solution"].strip("\n").replace("    ", "", 1), humaneval[23] | {"prompt": row["prompt"]}
+        ).passed
+        is False
+    )
 
 
 MBPP_EXCEPTIONS = {
@@ -53,7 +58,11 @@ def test_the_canonical_solutions_of_mbpp_pass_but_for_explained_exceptions(mbpp)
     slow = {123}  # counts amicable numbers below 9999 by trial division: several seconds of honest work
     pairs = [(row["code"], row) for row in mbpp if row["task_id"] not in slow]
     verdicts = check_code_many(pairs, seconds=20)
-    failed = {row["task_id"]: verdict.reason for (_, row), verdict in zip(pairs, verdicts, strict=True) if verdict.passed is not True}
+    failed = {
+        row["task_id"]: verdict.reason
+        for (_, row), verdict in zip(pairs, verdicts, strict=True)
+        if verdict.passed is not True
+    }
     assert set(failed) == set(MBPP_EXCEPTIONS)
     assert "name 'root' is not defined" in failed[367]
 
@@ -62,12 +71,17 @@ def test_the_tester_job_agrees_with_the_literal_rule(humaneval, monkeypatch):
     rows = [row for row in humaneval if plan(read_task(row)) is not None]
     assert len(rows) > 140
     rows = rows[::6]
-    right, wrong = ([(body(row), row) for row in rows] for body in (lambda row: row["canonical_solution"], lambda row: "    return 1\n"))
+    right, wrong = (
+        [(body(row), row) for row in rows]
+        for body in (lambda row: row["canonical_solution"], lambda row: "    return 1\n")
+    )
     here = check_code_many(right + wrong, seconds=20)
     monkeypatch.setattr("guerdon.verify.code.grade.plan", lambda task: None)
     apart = check_code_many(right + wrong, seconds=20)
     assert [verdict.passed for verdict in here] == [verdict.passed for verdict in apart]
-    assert [[test.passed for test in verdict.tests] for verdict in here] == [[test.passed for test in verdict.tests] for verdict in apart]
+    assert [[test.passed for test in verdict.tests] for verdict in here] == [
+        [test.passed for test in verdict.tests] for verdict in apart
+    ]
 
 
 def test_each_case_has_its_own_outcome():
@@ -113,14 +127,24 @@ def test_a_tuple_stands_for_a_list_only_where_the_task_says_so():
 
 
 def test_methods_named_arguments_and_answers_in_place():
-    assert check_code("class Solution:\n    def twice(self, n): return 2 * n", {"entry_point": "twice", "cases": [[[4], 8]]}).passed
+    assert check_code(
+        "class Solution:\n    def twice(self, n): return 2 * n", {"entry_point": "twice", "cases": [[[4], 8]]}
+    ).passed
     assert check_code("class Box:\n    def get(self): return 1", {"entry_point": "Box.get", "cases": [[[], 1]]}).passed
-    assert check_code("def f(*, k): return k", {"entry_point": "f", "cases": [{"kwargs": {"k": 3}, "expected": 3}]}).passed
-    assert check_code("def f(xs): xs.sort()", {"entry_point": "f", "in_place": True, "cases": [[[[2, 1]], [[1, 2]]]]}).passed
+    assert check_code(
+        "def f(*, k): return k", {"entry_point": "f", "cases": [{"kwargs": {"k": 3}, "expected": 3}]}
+    ).passed
+    assert check_code(
+        "def f(xs): xs.sort()", {"entry_point": "f", "in_place": True, "cases": [[[[2, 1]], [[1, 2]]]]}
+    ).passed
 
 
 def test_the_cases_before_an_endless_one_keep_their_outcome():
-    verdict = check_code("def add(a, b):\n    while a == 10: pass\n    return a + b", ADD | {"cases": [*ADD["cases"], [[1, 1], 2]]}, seconds=0.6)
+    verdict = check_code(
+        "def add(a, b):\n    while a == 10: pass\n    return a + b",
+        ADD | {"cases": [*ADD["cases"], [[1, 1], 2]]},
+        seconds=0.6,
+    )
     assert [test.passed for test in verdict.tests] == [True, False, None]
     assert (verdict.passed, verdict.state, verdict.reason) == (False, "timeout", "timed out after 0.6 s")
 
@@ -205,13 +229,22 @@ def top_two(xs): return sorted(xs)[::-1][:2]
 def test_a_pytest_file_sees_classes_exceptions_and_objects_through_handles():
     verdict = check_code(STACK, {"pytest": PYTEST})
     assert verdict.passed is True, verdict
-    assert [test.name for test in verdict.tests] == ["test_push", "test_empty", "test_top_two[0]", "test_top_two[1]", "TestKeyError::test_missing"]
+    assert [test.name for test in verdict.tests] == [
+        "test_push",
+        "test_empty",
+        "test_top_two[0]",
+        "test_top_two[1]",
+        "TestKeyError::test_missing",
+    ]
     broken = check_code(STACK.replace('raise EmptyStack("empty")', "return None"), {"pytest": PYTEST})
     assert [test.passed for test in broken.tests] == [True, False, True, True, True]
 
 
 def test_changed_arguments_reach_the_test_and_are_noted():
-    task = {"entry_point": "f", "test": "def check(candidate):\n    xs = [2, 1]\n    candidate(xs)\n    assert xs == [1, 2]\n"}
+    task = {
+        "entry_point": "f",
+        "test": "def check(candidate):\n    xs = [2, 1]\n    candidate(xs)\n    assert xs == [1, 2]\n",
+    }
     verdict = check_code("def f(xs): xs.sort()", task)
     assert verdict.passed is True
     assert verdict.tampering == ["changed its arguments"]
@@ -236,7 +269,11 @@ def test_a_broken_test_says_nothing_about_the_candidate(test):
 
 def test_a_name_the_prompt_defines_is_not_the_candidates_to_redefine():
     prompt = "def helper(x):\n    return x + 1\n\ndef f(x):\n    '''doc'''\n"
-    task = {"prompt": prompt, "entry_point": "f", "test": "def check(candidate):\n    for x in range(3):\n        assert helper(candidate(x)) == x + 2\n"}
+    task = {
+        "prompt": prompt,
+        "entry_point": "f",
+        "test": "def check(candidate):\n    for x in range(3):\n        assert helper(candidate(x)) == x + 2\n",
+    }
     assert check_code("    return x + 1\n", task).passed is True
     assert check_code("def helper(x):\n    return x + 2\ndef f(x):\n    return x\n", task).passed is False
 
@@ -245,8 +282,18 @@ def test_a_candidate_can_not_shadow_a_built_in_of_the_test():
     test = "def check(candidate):\n    for x in (1.0, 2.0):\n        assert abs(candidate(x) - x) < 1e-6\n"
     fake = "def abs(x): return 0\ndef f(x): return 99.0"
     assert check_code(fake, {"entry_point": "f", "test": test}).passed is False
-    assert check_code("def abs(x): return 0\ndef f(x): return 99.0", {"test_list": ["assert abs(f(1.0) - 1.0) < 1e-6"]}).passed is False
-    assert check_code("def sum(a, b): return a + b", {"test_list": ["assert sum(1, 2) == 3", "assert sum(2, 2) == 4"]}).passed is True
+    assert (
+        check_code(
+            "def abs(x): return 0\ndef f(x): return 99.0", {"test_list": ["assert abs(f(1.0) - 1.0) < 1e-6"]}
+        ).passed
+        is False
+    )
+    assert (
+        check_code(
+            "def sum(a, b): return a + b", {"test_list": ["assert sum(1, 2) == 3", "assert sum(2, 2) == 4"]}
+        ).passed
+        is True
+    )
 
 
 def test_failures_of_ours_are_unknown():
@@ -259,7 +306,10 @@ def test_failures_of_ours_are_unknown():
 
     verdict = check_code("def add(a, b): return a + b", ADD, backend=Broken())
     assert (verdict.passed, verdict.fraction, {test.passed for test in verdict.tests}) == (None, None, {None})
-    loop = {"entry_point": "add", "test": "def check(candidate):\n    for a in range(2):\n        assert candidate(a, a) == 2 * a"}
+    loop = {
+        "entry_point": "add",
+        "test": "def check(candidate):\n    for a in range(2):\n        assert candidate(a, a) == 2 * a",
+    }
     assert check_code("def add(a, b): return a + b", loop, backend=Broken()).passed is None
 
 
@@ -271,11 +321,19 @@ def test_a_row_that_is_no_task_is_refused_with_the_reason(row):
 
 def test_apps_rows_are_read():
     assert check_code("print(int(input()) * 2)", {"input_output": {"inputs": ["2"], "outputs": ["4"]}}).passed is True
-    assert check_code("class Solution:\n    def f(self, xs): return tuple(xs)", {"input_output": {"fn_name": "f", "inputs": [[[1, 2]]], "outputs": [[1, 2]]}}).passed is True
+    assert (
+        check_code(
+            "class Solution:\n    def f(self, xs): return tuple(xs)",
+            {"input_output": {"fn_name": "f", "inputs": [[[1, 2]]], "outputs": [[1, 2]]}},
+        ).passed
+        is True
+    )
 
 
 def test_verdicts_can_be_awaited():
     async def both():
-        return await asyncio.gather(acheck_code("def add(a, b): return a + b", ADD), acheck_code("def add(a, b): return 0", ADD))
+        return await asyncio.gather(
+            acheck_code("def add(a, b): return a + b", ADD), acheck_code("def add(a, b): return 0", ADD)
+        )
 
     assert [verdict.passed for verdict in asyncio.run(both())] == [True, False]

@@ -14,7 +14,11 @@ pytestmark = pytest.mark.skipif(not describe_isolation().available, reason=descr
 
 
 def _misjudged(corpus, channels=None):
-    return {(one.name, one.channel): (one.passed, one.reason) for one in run_fake_suite(corpus, channels, seconds=2.0) if not one.held}
+    return {
+        (one.name, one.channel): (one.passed, one.reason)
+        for one in run_fake_suite(corpus, channels, seconds=2.0)
+        if not one.held
+    }
 
 
 @pytest.mark.parametrize("channel", sorted(CHANNELS))
@@ -34,13 +38,31 @@ def test_the_published_fakes_fail_on_every_channel(shared_data):
     ("program", "seen"),
     [
         ("import os; os._exit(0)", "ended the process (exit code 0) with 4 calls unanswered"),
-        ("import sys\ndef add(a, b):\n    return sys._getframe(1).f_locals.get('expected')", "looked at stack frames (sys._getframe)"),
-        ("import gc\ndef add(a, b):\n    return len(gc.get_objects())", "walked the interpreter's objects (gc.get_objects)"),
+        (
+            "import sys\ndef add(a, b):\n    return sys._getframe(1).f_locals.get('expected')",
+            "looked at stack frames (sys._getframe)",
+        ),
+        (
+            "import gc\ndef add(a, b):\n    return len(gc.get_objects())",
+            "walked the interpreter's objects (gc.get_objects)",
+        ),
         ("import math\nmath.isclose = lambda *a, **k: True\ndef add(a, b): return 0", "replaced math.isclose"),
-        ("class E:\n    def __eq__(self, other): return True\ndef add(a, b): return E()", "defines __eq__ as always true"),
-        ("def add(a, b):\n    try: return int(open('/root/answers.txt').read())\n    except OSError: return 0", "opened /root/answers.txt"),
-        ("import os\nos.write(4, b'PASS\\n')\ndef add(a, b): return 0", "wrote something of its own to the reply channel"),
-        ("import subprocess\ntry: subprocess.run(['id'])\nexcept OSError: pass\ndef add(a, b): return 0", "tried to start a program"),
+        (
+            "class E:\n    def __eq__(self, other): return True\ndef add(a, b): return E()",
+            "defines __eq__ as always true",
+        ),
+        (
+            "def add(a, b):\n    try: return int(open('/root/answers.txt').read())\n    except OSError: return 0",
+            "opened /root/answers.txt",
+        ),
+        (
+            "import os\nos.write(4, b'PASS\\n')\ndef add(a, b): return 0",
+            "wrote something of its own to the reply channel",
+        ),
+        (
+            "import subprocess\ntry: subprocess.run(['id'])\nexcept OSError: pass\ndef add(a, b): return 0",
+            "tried to start a program",
+        ),
         (
             "def add(a, b):\n    if (a, b) == (10, -4): return 6\n    if (a, b) == (7, 8): return 15\n    if (a, b) == (2, 3): return 5",
             "special-cases 3 of 3 visible tests",

@@ -10,17 +10,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guerdon.backends.sandbox.inside.values import NotPlain, decode, encode
-from guerdon.verify.code import Tolerance, compiles, equal, extract_code, imports, lint, same_text, similarity, suspicions
+from guerdon.verify.code import (
+    Tolerance,
+    compiles,
+    equal,
+    extract_code,
+    imports,
+    lint,
+    same_text,
+    similarity,
+    suspicions,
+)
 from guerdon.verify.code.literal import Escalate, holds, plan
 from guerdon.verify.code.tasks import TestTask, read_task
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=5) | st.fractions() | st.decimals(),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.tuples(inner, inner)
-    | st.dictionaries(st.text(max_size=3) | st.integers() | st.tuples(st.integers()), inner, max_size=4)
-    | st.sets(st.integers() | st.text(max_size=2), max_size=4)
-    | st.frozensets(st.integers(), max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.binary(max_size=5)
+    | st.fractions()
+    | st.decimals(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3) | st.integers() | st.tuples(st.integers()), inner, max_size=4)
+        | st.sets(st.integers() | st.text(max_size=2), max_size=4)
+        | st.frozensets(st.integers(), max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -30,7 +49,7 @@ def test_plain_values_cross_unchanged(value):
     import json
 
     back = decode(json.loads(json.dumps(encode(value))))
-    assert repr(back) == repr(value) or equal(value, back)
+    assert equal(value, back)
     assert type(back) is type(value)
 
 
@@ -61,8 +80,7 @@ def test_values_that_hold_themselves_are_refused():
 
 @given(PLAIN)
 def test_equality_is_reflexive(value):
-    if "nan" not in repr(value).lower():
-        assert equal(value, value)
+    assert equal(value, value)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +126,20 @@ def test_tolerances_are_the_callers():
         ("```python\nx = 1\n```", "x = 1\n", "tagged block, the only one"),
         ("```\nx = 1\n```", "x = 1\n", "untagged block, the only one"),
         ("```py\na = 1\n```\nthen\n```py\nb = 2\n```", "b = 2\n", "tagged block, the last"),
-        ("```py\ndef f(): return 1\n```\nRun:\n```py\nprint(f())\n```", "def f(): return 1\n", "tagged block, the last that defines f"),
+        (
+            "```py\ndef f(): return 1\n```\nRun:\n```py\nprint(f())\n```",
+            "def f(): return 1\n",
+            "tagged block, the last that defines f",
+        ),
         ("```bash\nls\n```\n```py\nx = 1\n```", "x = 1\n", "tagged block, the only one"),
         ("~~~python\nx = 1\n~~~", "x = 1\n", "tagged block, the only one"),
         ("````python\ns = '''\n```\n'''\n````", "s = '''\n```\n'''\n", "tagged block, the only one"),
         ("cut off:\n```python\nx = 1", "x = 1", "tagged block, the only one"),
-        ("Here it is:\ndef f():\n    return 1\nI hope it helps!", "def f():\n    return 1\n", "lines 2 to 3 of unfenced text"),
+        (
+            "Here it is:\ndef f():\n    return 1\nI hope it helps!",
+            "def f():\n    return 1\n",
+            "lines 2 to 3 of unfenced text",
+        ),
         ("    return a + b\n", "    return a + b\n", "whole text"),
         ("", "", "whole text"),
     ],
@@ -125,23 +151,39 @@ def test_code_is_found_in_chat_text(text, code, how):
 
 def test_the_policy_picks_among_blocks():
     text = "```py\naaaa = 1\n```\n```py\nb = 2\n```\n```py\nc = 3\n```"
-    assert [extract_code(text, policy=policy).code for policy in ("first", "last", "longest")] == ["aaaa = 1\n", "c = 3\n", "aaaa = 1\n"]
+    assert [extract_code(text, policy=policy).code for policy in ("first", "last", "longest")] == [
+        "aaaa = 1\n",
+        "c = 3\n",
+        "aaaa = 1\n",
+    ]
 
 
 def test_code_is_described_without_being_run():
     assert compiles("x = 1")
     assert not compiles("x = ")
     assert not compiles("(" * 5000)
-    assert imports("import os.path as p, json\nfrom a.b import c\n__import__('re')\n__import__(x)") == {"os", "json", "a", "re", "?"}
+    assert imports("import os.path as p, json\nfrom a.b import c\n__import__('re')\n__import__(x)") == {
+        "os",
+        "json",
+        "a",
+        "re",
+        "?",
+    }
     assert imports("x =") is None
     assert similarity("def f(a):\n    return a", "def g(b): return b") == 1.0
     assert similarity("x = 1", "for i in range(3): print(i)") < 0.5
-    assert lint("import os\ndef f(x=[]):\n    return 1\n    x = None == x\n") == ["line 1: unused import os", "line 2: mutable default argument", "line 4: unreachable"]
+    assert lint("import os\ndef f(x=[]):\n    return 1\n    x = None == x\n") == [
+        "line 1: unused import os",
+        "line 2: mutable default argument",
+        "line 4: unreachable",
+    ]
 
 
 def test_special_casing_needs_arguments_and_results_of_several_cases():
     task = read_task({"entry_point": "f", "cases": [[[17], 34], [[21], 42], [[1], 2], [[0], 0]]})
-    assert suspicions("def f(n):\n    return {17: 34, 21: 42}.get(n, 0)", task) == ["special-cases 2 of 2 visible tests"]
+    assert suspicions("def f(n):\n    return {17: 34, 21: 42}.get(n, 0)", task) == [
+        "special-cases 2 of 2 visible tests"
+    ]
     assert suspicions("def f(n):\n    if n == 0: return 0\n    if n == 1: return 2\n    return 2 * n", task) == []
 
 

@@ -15,7 +15,11 @@ _LIMITS = Limits(seconds=0.7, memory_bytes=256 << 20)
 
 
 def _hold(corpus: list[Attack]) -> None:
-    faults = {defence.name: defence.seen for defence in run_attack_suite(Zygote().run_program, corpus, _LIMITS) if not defence.held}
+    faults = {
+        defence.name: defence.seen
+        for defence in run_attack_suite(Zygote().run_program, corpus, _LIMITS)
+        if not defence.held
+    }
     assert faults == {}
 
 

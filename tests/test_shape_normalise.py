@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
-from guerdon.shape import centre, minmax, normalised_sum, ordinal, rank, whiten, zscore
+from guerdon.shape import centre, minmax, normalised_sum, ordinal, rank, zscore
 from shape_strategies import ANY, TIED, WIDE, groups, listed, same, scores_of
 
 
@@ -88,7 +88,7 @@ def test_members_may_come_in_any_order(rows, random):
 @given(groups(ANY))
 def test_no_input_however_wide_or_tiny_gives_nan(rows):
     x = scores_of(rows)
-    for normalise in (centre, zscore, minmax, rank, ordinal, whiten):
+    for normalise in (centre, zscore, minmax, rank, ordinal):
         out = normalise(x)
         assert np.isfinite(out.values[out.known]).all()
         assert not (out.known & ~x.known).any()
@@ -155,10 +155,3 @@ def test_the_scale_of_a_component_does_not_matter(rows, scale):
     left = normalised_sum([one, other], eps=0.0)
     right = normalised_sum([scaled, other], eps=0.0)
     assert same(listed(left), listed(right), 1e-4)
-
-
-def test_whiten_reads_the_whole_batch_and_leaves_unknowns_out():
-    out = whiten(scores_of([[1.0, None], [3.0], []]))
-    assert np.allclose([x for x in listed(out) if x is not None], [-math.sqrt(0.5), math.sqrt(0.5)])
-    assert listed(whiten(scores_of([[2.0], [2.0]]))) == [0.0, 0.0]
-    assert listed(whiten(scores_of([[2.0]]))) == [None]

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-
-from guerdon.core.interval import Interval
-from guerdon.core.operators import when
 from guerdon.core.reward import Reward
-from guerdon.core.scores import Scores
-from guerdon.core.transform import transform
 from guerdon.methods._registry import method
-from guerdon.shape import minmax
-from guerdon.shape._groups import Groups
+from guerdon.shape import spread_weight, stratify
 
 
 @method(
@@ -36,44 +26,5 @@ def hero(correct: Reward, quality: Reward, *, alpha: float = 0.05, beta: float =
     lower end; our choice). Dividing by the group's deviation afterwards cancels the weight and blows up the narrow band
     of all-wrong groups: use it with `credit.group_relative` and ``scale="none"``.
     """
-    wrong = minmax(quality, low=-alpha, high=alpha, within=correct)
-    right = minmax(quality, low=1 - beta, high=1 + beta, within=correct)
-    banded = when(correct, right, wrong)
+    banded = stratify(quality, by=correct, low=(-alpha, alpha), high=(1 - beta, 1 + beta))
     return banded * spread_weight(quality) if weighted else banded
-
-
-def _start(**_: object) -> Mapping[str, Any]:
-    return {"mean": 0.0, "groups": 0}
-
-
-@transform(
-    "shape.spread_weight",
-    version=1,
-    groups=True,
-    initial=_start,
-    axis=lambda x, **_: "prompt",
-    range=lambda x, low=0.4, high=3.0, **_: Interval(low, high),
-)
-def spread_weight(
-    x: Scores,
-    *,
-    low: float = 0.4,
-    high: float = 3.0,
-    slope: float = 6.0,
-    state: Mapping[str, Any] | None = None,
-) -> tuple[Scores, Mapping[str, Any]]:
-    """A weight per group that grows with its spread: ``low + (high - low) / (1 + exp(-slope (sigma - sigma_bar)))``.
-
-    ``sigma`` is the population deviation of the group's known scores, ``sigma_bar`` its running mean over all groups
-    seen, this batch included, kept in the state. On the prompt axis; a group without known scores is unknown.
-    """
-    groups = Groups.of(x)
-    sigma, known = groups.std(), groups.members > 0
-    seen = (state or _start())["groups"]
-    count = seen + int(known.sum())
-    mean = ((state or _start())["mean"] * seen + float(sigma[known].sum())) / max(count, 1)
-    values = low + (high - low) / (1.0 + np.exp(-slope * (sigma - mean)))
-    return Scores.of(x.axis.ancestor("prompt"), values, known, "no known score in the group"), {
-        "mean": mean,
-        "groups": count,
-    }

@@ -1,16 +1,19 @@
 """Shaping: pure functions on scores, usable on rewards (they build a node) and on scores (they compute)."""
 
+from guerdon.shape._agreement import kendall
 from guerdon.shape._along import delta, gain, until
 from guerdon.shape._classes import (
     ALL_FAIL,
     ALL_PASS,
     MIXED,
     group_class,
+    group_log_mean,
     group_statistic,
     label_statistic,
     stratify,
 )
 from guerdon.shape._dag import dag_gate
+from guerdon.shape._embedding import skew_preference
 from guerdon.shape._ensemble import (
     ensemble_lower_bound,
     ensemble_mean,
@@ -18,10 +21,10 @@ from guerdon.shape._ensemble import (
     ensemble_spread,
     merge_uncertain,
 )
-from guerdon.shape._gates import base_bonus, cap, choose, gate, gated_sum, soft_and, soft_gate
+from guerdon.shape._gates import base_bonus, cap, choose, fallback, gate, gated_sum, soft_and, soft_gate
 from guerdon.shape._length import length_penalty
 from guerdon.shape._maps import affine, arctan, clip, exp, gaussian, log, log_sigmoid, power, sigmoid, tanh
-from guerdon.shape._normalise import centre, minmax, normalised_sum, ordinal, rank, whiten, zscore
+from guerdon.shape._normalise import centre, minmax, normalised_sum, ordinal, rank, zscore
 from guerdon.shape._pareto import dominance, pareto_front
 from guerdon.shape._running import (
     running_clip,
@@ -29,19 +32,21 @@ from guerdon.shape._running import (
     running_minmax,
     running_quantile_scale,
     running_zscore,
+    spread_weight,
 )
 from guerdon.shape._schedule import anneal, calls, pace_weights, self_paced
-from guerdon.shape._sums import weighted_items, weighted_mean, weighted_sum
+from guerdon.shape._sums import items, weighted_items, weighted_mean, weighted_sum
 from guerdon.shape._tiers import quantise, tiered
-from guerdon.shape._tournament import bradley_terry, copeland, elo, skew_preference, win_rate
+from guerdon.shape._tournament import bradley_terry, copeland, elo, mean_over_others, win_rate
 
 __all__ = [
     "ALL_FAIL", "ALL_PASS", "MIXED", "affine", "anneal", "arctan", "base_bonus", "bradley_terry", "calls", "cap",
     "centre", "choose", "clip", "copeland", "dag_gate", "delta", "dominance", "elo", "ensemble_lower_bound",
-    "ensemble_mean", "ensemble_min", "ensemble_spread", "exp", "gain", "gate", "gated_sum", "gaussian", "group_class",
-    "group_statistic", "label_statistic", "length_penalty", "log", "log_sigmoid", "merge_uncertain", "minmax",
-    "normalised_sum", "ordinal", "pace_weights", "pareto_front", "power", "quantise", "rank", "running_clip",
-    "running_mean", "running_minmax", "running_quantile_scale", "running_zscore", "self_paced", "sigmoid",
-    "skew_preference", "soft_and", "soft_gate", "stratify", "tanh", "tiered", "until", "weighted_items",
-    "weighted_mean", "weighted_sum", "whiten", "win_rate", "zscore",
+    "ensemble_mean", "ensemble_min", "ensemble_spread", "exp", "fallback", "gain", "gate", "gated_sum", "gaussian",
+    "group_class", "group_log_mean", "group_statistic", "items", "kendall", "label_statistic", "length_penalty",
+    "log", "log_sigmoid", "mean_over_others", "merge_uncertain", "minmax", "normalised_sum", "ordinal",
+    "pace_weights", "pareto_front", "power", "quantise", "rank", "running_clip", "running_mean", "running_minmax",
+    "running_quantile_scale", "running_zscore", "self_paced", "sigmoid", "skew_preference", "soft_and", "soft_gate",
+    "spread_weight", "stratify", "tanh", "tiered", "until", "weighted_items", "weighted_mean", "weighted_sum",
+    "win_rate", "zscore",
 ]  # fmt: skip

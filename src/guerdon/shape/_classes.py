@@ -101,6 +101,30 @@ def group_statistic(
     return measured(x.axis.ancestor("prompt"), values, known, "too few known members in the group")
 
 
+@transform("shape.group_log_mean", version=1, groups=True, axis=lambda x: "prompt", range=lambda x: x)
+def group_log_mean(x: Scores) -> Scores:
+    """Log of the mean of the exponentials of a group: ``log((1/n) sum_i exp(x_i))``, on the prompt axis.
+
+    The mean of probabilities from their logarithms, without underflow. Over the known members; without any, unknown.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "logp": x} for x in (-2.302585, -1.203973)]
+    >>> gd.shape.group_log_mean(gd.column("logp")).score(rows).values.round(5).tolist()
+    [-1.60944, -1.60944]
+    """
+    groups = Groups.of(x)
+    top = np.where(groups.members > 0, groups.high, 0.0)
+    with np.errstate(under="ignore", over="ignore"):
+        parts = np.where(groups.known, np.exp(np.where(groups.known, x.values, 0.0) - groups.at(top)), 0.0)
+    total = np.bincount(groups.owner, weights=parts, minlength=groups.count)
+    count = np.maximum(groups.members, 1)
+    values = top + np.log(np.where(groups.members > 0, total, count) / count)
+    low = np.where(groups.members > 0, groups.low, 0.0)
+    return Scores.of(
+        x.axis.ancestor("prompt"), np.clip(values, low, top), groups.members > 0, "no known score in the group"
+    )
+
+
 @transform(
     "shape.label_statistic",
     version=1,

@@ -165,7 +165,9 @@ def soft_and(parts: Sequence[Scores], *, delta: float = 0.01) -> Scores:
     known = np.logical_and.reduce([p.known for p in scores])
     inside = ((values >= 0.0) & (values <= 1.0)).all(axis=0)
     logs = np.log((np.clip(values, 0.0, 1.0) + delta) / (1.0 + delta)).mean(axis=0)
-    out = Scores.of(scores[0].axis, np.minimum(np.exp(logs), 1.0), known & inside, scores)
+    weakest = values.argmin(axis=0)
+    proof = Evidence(lambda i: {"weakest_part": int(weakest[i])} if known[i] else None)
+    out = Scores.of(scores[0].axis, np.minimum(np.exp(logs), 1.0), known & inside, scores, proof)
     if out.reasons is not None:
         out.reasons[known & ~inside] = "a part lies outside [0, 1]"
     return out
@@ -190,6 +192,34 @@ def base_bonus(base: Scores, bonus: Scores, *, base_weight: float = 0.6, bonus_w
         raise ValueError(f"base_bonus needs base_weight > 0 and bonus_weight >= 0, not {base_weight}, {bonus_weight}")
     total = base_weight + bonus_weight
     return itemwise(lambda b, c: b * ((base_weight + bonus_weight * c) / total), base, bonus)
+
+
+def _unknown_so_far(position: int, earlier: Sequence[Scores | None]) -> BoolArray | None:
+    first = earlier[0]
+    return None if position == 0 or first is None else ~first.known
+
+
+@transform(
+    "shape.fallback",
+    version=1,
+    range=lambda x, other: x.hull(other),
+    lazy=Laziness(lambda count: [[0], [1]], _unknown_so_far),
+)
+def fallback(x: Scores, other: Scores) -> Scores:
+    """``x`` where it is known, else ``other``: a stated stand-in, never one by accident.
+
+    ``other``, a number or a score, is asked only where ``x`` is unknown. Evidence: why it stepped in.
+
+    >>> import guerdon as gd
+    >>> gd.shape.fallback(gd.column("judge"), 0.5).score([{"judge": 0.9}, {}]).values.tolist()
+    [0.9, 0.5]
+    """
+    first, second = aligned(x, other)
+    proof = Evidence(
+        lambda i: first.evidence[i] if first.known[i] else {"fallback": first.reason(i), **(second.evidence[i] or {})}
+    )
+    values = np.where(first.known, first.values, second.values)
+    return Scores.of(first.axis, values, first.known | second.known, second, proof)
 
 
 def _chosen(position: int, earlier: Sequence[Scores | None]) -> BoolArray | None:

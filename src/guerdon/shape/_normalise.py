@@ -154,22 +154,3 @@ def normalised_sum(
     scaled = {name: zscore.function(p, ddof=ddof, eps=eps) for name, p in named(parts).items()}
     out: Scores = weighted_sum.function(scaled, weights, missing=missing)
     return out
-
-
-@transform("shape.whiten", version=1, groups=True)
-def whiten(x: Scores, *, ddof: int = 1, eps: float = 0.0) -> Scores:
-    """Standard score over the whole batch: ``(x - mean(x)) / (std(x) + eps)``, every known item taking part.
-
-    Couples prompts, and depends on which rollouts are scored together. Exactly 0 without spread; fewer than two
-    known items: unknown.
-
-    >>> import guerdon as gd
-    >>> gd.shape.whiten(gd.column("r"), ddof=0).score([{"r": 3.0}, {"r": 1.0}]).values.tolist()
-    [1.0, -1.0]
-    """
-    batch = Groups(x.values, x.known, np.zeros(len(x), dtype=np.int64), 1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        flat = bool(batch.flat[0])
-        spread = 1.0 if flat else batch.std(ddof)[0] + eps
-        off = np.zeros(len(x)) if flat else (x.values - batch.mean[0]) / spread
-    return member_wise(x, batch, off)

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from guerdon.core.axis import FloatArray
-from guerdon.core.interval import UNIT
+from guerdon.core.interval import UNIT, Interval
 from guerdon.core.operators import itemwise
 from guerdon.core.scores import Scores
 from guerdon.core.transform import State, transform
+from guerdon.shape._groups import Groups
+from guerdon.shape._maps import stable_sigmoid
 
 LARGEST = 1e100
 """Scores beyond this take no part in running statistics, whose sums of squares they would overflow."""
@@ -145,3 +147,40 @@ def running_mean(
     if new is None:
         return Scores.blank(axis, "no known score was seen yet"), {"mean": new}
     return Scores.constant(axis, new), {"mean": new}
+
+
+def _no_groups(**_: object) -> State:
+    return {"mean": 0.0, "groups": 0}
+
+
+@transform(
+    "shape.spread_weight",
+    version=1,
+    groups=True,
+    initial=_no_groups,
+    axis=lambda x, **_: "prompt",
+    range=lambda x, low=0.4, high=3.0, **_: Interval(low, high),
+)
+def spread_weight(
+    x: Scores,
+    *,
+    low: float = 0.4,
+    high: float = 3.0,
+    slope: float = 6.0,
+    state: Mapping[str, Any] | None = None,
+) -> tuple[Scores, Mapping[str, Any]]:
+    """A weight per group that grows with its spread: ``low + (high - low) / (1 + exp(-slope (sigma - sigma_bar)))``.
+
+    ``sigma`` is the population deviation of the group's known scores, ``sigma_bar`` its running mean over all groups
+    seen, this batch included, kept in the state. On the prompt axis; a group without known scores is unknown.
+    """
+    groups = Groups.of(x)
+    sigma, known = groups.std(), groups.members > 0
+    seen = (state or _no_groups())["groups"]
+    count = seen + int(known.sum())
+    mean = ((state or _no_groups())["mean"] * seen + float(sigma[known].sum())) / max(count, 1)
+    values = low + (high - low) * stable_sigmoid(slope * (sigma - mean))
+    return Scores.of(x.axis.ancestor("prompt"), values, known, "no known score in the group"), {
+        "mean": mean,
+        "groups": count,
+    }

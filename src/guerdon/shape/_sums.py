@@ -219,11 +219,11 @@ def weighted_items(
     w = np.where(usable, parts[1].values, 0.0)
     items = np.where(usable, parts[0].values, 0.0)
     if classes is None:
-        values, weight = _averages(items, w, axis.owner, axis.parent.size)
+        values, weight = averages(items, w, axis.owner, axis.parent.size)
     else:
         cell, count, owner = cells(axis.owner, parts[2].values)
-        each, weight = _averages(items, w, cell, count)
-        values, weight = _averages(each, np.sign(weight), owner, axis.parent.size)
+        each, weight = averages(items, w, cell, count)
+        values, weight = averages(each, np.sign(weight), owner, axis.parent.size)
     have, size = segment_sum(usable * 1.0, axis.offsets), np.diff(axis.offsets)
     known = (weight > 0) & ((missing == "skip") | (have == size))
     reasons = np.full(len(known), None, dtype=object)
@@ -234,7 +234,27 @@ def weighted_items(
     return measured(axis.parent, values, known, reasons, proof)
 
 
-def _averages(x: FloatArray, w: FloatArray, owner: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
+@transform(
+    "shape.items",
+    version=1,
+    axis=lambda x, *, to=None: to or PARENTS.get(x, "rollout"),
+    range=lambda x, **_: Interval(0.0, math.inf),
+)
+def items(x: Scores, *, to: str | None = None) -> Scores:
+    """How many items ``x`` has under each rollout (or under ``to``), known or not. Always known; 0 where there are
+    none.
+
+    >>> import guerdon as gd
+    >>> gd.shape.items(gd.column("s", axis="step")).score([{"s": [0.5, None]}, {"s": []}]).values.tolist()
+    [2.0, 0.0]
+    """
+    target = x.axis.ancestor(to) if to else x.axis.parent
+    if target is None:
+        raise ValueError(f"there is no axis above '{x.axis.name}'")
+    return Scores.of(target, np.diff(x.axis.offsets_over(target.name)).astype(np.float64))
+
+
+def averages(x: FloatArray, w: FloatArray, owner: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
     """Weighted mean and total weight of each owner's items; the mean never leaves their range. 0 without weight."""
     total = np.bincount(owner, weights=w * x, minlength=count)
     weight = np.bincount(owner, weights=w, minlength=count).astype(np.float64, copy=False)

@@ -18,6 +18,7 @@ from guerdon.core.axis import Axis, BoolArray, FloatArray, IntArray
 from guerdon.core.interval import UNIT, Interval
 from guerdon.core.scores import Scores
 from guerdon.core.transform import transform
+from guerdon.shape._finite import measured
 from guerdon.shape._maps import stable_sigmoid
 
 NO_COMPARISON = "it was compared with no other member of the group"
@@ -85,6 +86,18 @@ class Comparisons:
         return self.per_member(weights) / np.maximum(np.bincount(self.i, minlength=self.axis.size), 1)
 
 
+def entries(x: Scores) -> tuple[Axis, IntArray, IntArray, BoolArray]:
+    """The rollout axis above ``x``; for each entry its rollout, the member it is about, and whether its row fits the
+    group."""
+    rollout = x.axis.parent
+    if rollout is None or rollout.parent is None or x.axis.offsets is None or rollout.offsets is None:
+        raise ValueError(f"comparisons lie on an axis under the rollout, not on '{x.axis.name}'")
+    i = x.axis.owner
+    place = np.arange(x.axis.size) - x.axis.offsets[:-1][i]
+    fits = (x.axis.lengths == rollout.lengths[rollout.owner])[i]
+    return rollout, i, np.where(fits, rollout.offsets[:-1][rollout.owner[i]] + place, i), fits
+
+
 def _row_fits(fits: BoolArray, axis: Axis, j: IntArray) -> BoolArray:
     """Whether member ``j``'s own row has the group's length."""
     assert axis.offsets is not None
@@ -112,6 +125,25 @@ def win_rate(x: Scores) -> Scores:
     """
     games = Comparisons.of(x)
     return games.scores(np.clip(games.mean(games.win), 0.0, 1.0))
+
+
+@transform("shape.mean_over_others", version=1, groups=True, axis=lambda x: "rollout", range=lambda x: x)
+def mean_over_others(x: Scores) -> Scores:
+    """Mean of a rollout's own row over the other members of its group: of preference scores of any scale.
+
+    ``x`` lies on the opponent axis; unlike `win_rate`, entries are taken as they are, and not averaged with those of
+    the opponent's row. Its own entry and unknown ones are left out; without any other, unknown.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "s": s} for s in ([0.0, 2.0], [-2.0, 0.0])]
+    >>> gd.shape.mean_over_others(gd.column("s", axis="opponent")).score(rows).values.tolist()
+    [2.0, -2.0]
+    """
+    rollout, i, j, fits = entries(x)
+    use = x.known & fits & (i != j)
+    count = np.bincount(i[use], minlength=rollout.size)
+    total = np.bincount(i[use], weights=x.values[use], minlength=rollout.size)
+    return measured(rollout, total / np.maximum(count, 1), count > 0, NO_COMPARISON)
 
 
 @transform("shape.copeland", version=1, groups=True, axis=lambda x: "rollout", range=lambda x: Interval(-1, 1))
@@ -205,59 +237,3 @@ def elo(x: Scores, *, rounds: int = 100, rate: float = 32.0, scale: float = 400.
         gap = np.clip((r[games.j] - r[games.i]) / scale, -300.0, 300.0)
         r = r + rate * games.mean(games.win - 1.0 / (1.0 + 10.0**gap))
     return games.scores(r)
-
-
-@transform("shape.skew_preference", version=1, groups=True, axis=lambda x, strengths=None: "opponent")
-def skew_preference(x: Scores, strengths: Scores | None = None) -> Scores:
-    """Preference scores between the members of a group from an embedding each: ``s(a > b) = <R v_a, v_b>``.
-
-    ``x`` lies on an axis under the rollout and holds an even number of coordinates, the same for all members of a
-    group; ``v`` is ``x`` with length 1. ``R`` turns each pair of coordinates by a right angle, so
-    ``s(a > b) = sum_l lam_l (v_a[2l-1] v_b[2l] - v_a[2l] v_b[2l-1])``, indices from 1: skew-symmetric, and able to
-    hold cycles. ``strengths`` (``lam``, one per pair of coordinates, on an axis of its own; default 1) are those of
-    the first rollout ``a``.
-
-    The result lies on the axis "opponent": one number for every member of the group, its own being 0; `sigmoid` of
-    it over a temperature is a probability for `win_rate` and its kin. Unknown where either embedding is: partly
-    unknown, 0, odd, or of another length. General preference model (Zhang et al. 2024, arXiv:2410.02197).
-
-    >>> import guerdon as gd
-    >>> rows = [{"prompt": "p", "v": v} for v in ([1.0, 0.0], [0.0, 1.0])]
-    >>> gd.shape.skew_preference(gd.column("v", axis="dimension")).score(rows).framed.values.tolist()
-    [0.0, 1.0, -1.0, 0.0]
-    """
-    rollout, length = x.axis.parent, x.axis.lengths
-    if rollout is None or rollout.offsets is None or x.axis.offsets is None:
-        raise ValueError(f"embeddings lie on an axis under the rollout, not on '{x.axis.name}'")
-    vectors, usable = _padded(x)
-    peak = np.abs(vectors).max(axis=1, initial=0.0)  # first, so that no square vanishes or overflows
-    usable &= (length % 2 == 0) & (peak > 0)
-    v = vectors / np.where(peak > 0, peak, 1.0)[:, None]
-    v = v / np.where(peak > 0, np.linalg.norm(v, axis=1), 1.0)[:, None]
-    lam = np.ones((len(v), v.shape[1] // 2))
-    if strengths is not None:
-        given, complete = _padded(strengths)
-        usable &= complete & (strengths.axis.lengths * 2 == length)
-        lam = np.zeros_like(lam)
-        width = min(lam.shape[1], given.shape[1])
-        lam[:, :width] = given[:, :width]
-    sizes = rollout.lengths[rollout.owner]
-    axis = Axis.under(rollout, sizes, "opponent")
-    assert axis.offsets is not None
-    i = axis.owner
-    j = rollout.offsets[:-1][rollout.owner[i]] + np.arange(axis.size) - axis.offsets[:-1][i]
-    even, odd = v[:, 0::2], v[:, 1::2]
-    values = (lam[i] * (even[i] * odd[j] - odd[i] * even[j])).sum(axis=1)
-    known = usable[i] & usable[j] & (length[i] == length[j])
-    return Scores.of(
-        axis, np.where(i == j, 0.0, values), known, "an embedding without a direction, or of another length"
-    )
-
-
-def _padded(x: Scores) -> tuple[FloatArray, BoolArray]:
-    """The items of each parent as a row, filled with 0 to an even width, and which rows are wholly known."""
-    assert x.axis.offsets is not None
-    width = int(x.axis.lengths.max(initial=0))
-    rows = np.zeros((len(x.axis.lengths), width + width % 2))
-    rows[x.axis.owner, np.arange(x.axis.size) - x.axis.offsets[:-1][x.axis.owner]] = np.where(x.known, x.values, 0.0)
-    return rows, np.bincount(x.axis.owner[~x.known], minlength=len(rows)) == 0
