@@ -1,7 +1,7 @@
 """Programs that try to get out, use up, or outlast the sandbox, and a run of them all against a back end.
 
-Each is written so that it prints ESCAPED when, and only when, it got what it wanted. Never run them without isolation: the
-runner refuses to.
+Each is written so that it prints ESCAPED when, and only when, it got what it wanted. Never run them without
+isolation: the runner refuses to.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def attacks() -> list[Attack]:
 def run_attack_suite(run: Run, corpus: list[Attack] | None = None, limits: Limits | None = None) -> Iterator[Defence]:
     """Each attack through `run` (a method of an isolating back end), followed by a normal program that must still work.
 
-    `run` is `Zygote().run_program` or the like. Yields as it goes; takes about one limit's seconds for each endless attack.
+    `run` is `Zygote().run_program` or the like. Yields as it goes; takes about one limit's seconds for each endless
+    attack.
     """
     limits = limits or Limits(seconds=1.0, memory_bytes=256 << 20)
     with tempfile.TemporaryDirectory(prefix="guerdon-attack-") as folder:

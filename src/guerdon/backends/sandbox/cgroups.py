@@ -1,8 +1,8 @@
 """A control group for each slot, on version 1 and on version 2, where this process may make one.
 
-Version 1 has one tree per controller; version 2 one tree in which a group that hands controllers to its children may hold no
-process itself. A slot's group holds the fork server and its job, so that a memory bomb spread over many processes still ends
-at the slot's limit.
+Version 1 has one tree per controller; version 2 one tree in which a group that hands controllers to its children may
+hold no process itself. A slot's group holds the fork server and its job, so that a memory bomb spread over many
+processes still ends at the slot's limit.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Job:
         *,
         stdin: bytes = b"",
         peer: tuple[int, int] | None = None,
-        arguments: list[str] | None = None,
+        address_space: int | None = None,
     ) -> None:
         """Start it. `peer`: descriptors to read from and write to the job on the other side."""
         self.server, self.limits = server, limits
@@ -46,7 +46,7 @@ class Job:
             self._reply = next(reversed(self._written))
             spare = theirs[0]
             descriptors = [*theirs, *(peer or (spare, spare))]
-            server.submit(role, limits, descriptors, **({"arguments": arguments} if arguments else {}))
+            server.submit(role, limits, descriptors, address_space)
         except BaseException:
             self.close()
             raise
@@ -142,7 +142,8 @@ class Job:
         return Result(
             state,
             status if state in ("finished", "crash") or (state == "memory" and status >= 0) else None,
-            *self._texts,
+            self._texts[0],
+            self._texts[1],
             seconds,
             self.end.cpu_seconds,
             self.end.peak_memory_bytes,
@@ -161,7 +162,7 @@ class Job:
                 return "memory"
             if end.cpu_seconds >= self.limits.seconds:
                 return "timeout"
-        return "crash"
+        return "memory" if "std::bad_alloc" in self._texts[1][-200:] else "crash"
 
     def _reason(self, state: State) -> str:
         return {

@@ -12,8 +12,9 @@ from .server import ServerConfig
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """`available`: untrusted code can be run. `enabled`: the walls that stand; `weaker`: what is missing and what it means;
-    `reason`: why nothing can be run, when not available. `others`: back ends besides the default, with their state."""
+    """`available`: untrusted code can be run. `enabled`: the walls that stand; `weaker`: what is missing and what it
+    means; `reason`: why nothing can be run, when not available. `others`: back ends besides the default, with their
+    state."""
 
     available: bool
     enabled: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import selectors
@@ -11,8 +12,10 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import IO
 
+from .cgroups import Slot
 from .result import Limits, Result, State
 from .server import job_limits
 
@@ -40,8 +43,22 @@ def run_program(program: str, stdin: bytes, limits: Limits) -> Result:
         return run_command([sys.executable, "-I", path], stdin, limits, folder)
 
 
-def run_command(command: Sequence[str], stdin: bytes, limits: Limits, folder: str) -> Result:
-    """Any command with wall, CPU, memory, file and output limits; its whole process group is killed at the end."""
+def run_command(
+    command: Sequence[str],
+    stdin: bytes,
+    limits: Limits,
+    folder: str,
+    *,
+    group: Slot | None = None,
+    most_processes: int | None = None,
+    descriptors: tuple[int, ...] = (),
+) -> Result:
+    """Any command with wall, CPU, memory, file and output limits; its whole process group is killed at the end.
+
+    `group`: a control group the command runs in. `most_processes`: RLIMIT_NPROC, counted over all the user's processes.
+    `descriptors`: kept open in the command.
+    """
+    entries = [f"{path}/cgroup.procs" for path in group.folders] if group else []
     started = time.monotonic()
     process = subprocess.Popen(
         command,
@@ -50,7 +67,8 @@ def run_command(command: Sequence[str], stdin: bytes, limits: Limits, folder: st
         stderr=subprocess.PIPE,
         cwd=folder,
         start_new_session=True,
-        preexec_fn=lambda: _limit(limits),
+        pass_fds=descriptors,
+        preexec_fn=lambda: _limit(limits, entries, most_processes),
     )
     try:
         outputs, killed = _exchange(process, stdin, limits, started + limits.seconds)
@@ -59,11 +77,15 @@ def run_command(command: Sequence[str], stdin: bytes, limits: Limits, folder: st
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = code = os.waitstatus_to_exitcode(status)
     texts = [output.decode("utf-8", "replace") for output in outputs]
-    state = killed or _state(code, texts[1], usage.ru_utime + usage.ru_stime, limits)
+    out_of_memory = group is not None and code < 0 and not killed and group.oom_kills() > 0
+    state: State = (
+        "memory" if out_of_memory else killed or _state(code, texts[1], usage.ru_utime + usage.ru_stime, limits)
+    )
     return Result(
         state,
         code if state in ("finished", "crash") else None,
-        *texts,
+        texts[0],
+        texts[1],
         time.monotonic() - started,
         usage.ru_utime + usage.ru_stime,
         usage.ru_maxrss * 1024,
@@ -71,7 +93,12 @@ def run_command(command: Sequence[str], stdin: bytes, limits: Limits, folder: st
     )
 
 
-def _limit(limits: Limits) -> None:
+def _limit(limits: Limits, entries: list[str], most_processes: int | None) -> None:
+    for path in entries:
+        with open(path, "w") as file:
+            file.write("0")
+    if most_processes is not None:
+        resource.setrlimit(resource.RLIMIT_NPROC, (most_processes, most_processes))
     for name, value in job_limits(limits)["rlimits"].items():
         if name not in ("RLIMIT_NPROC", "RLIMIT_STACK"):  # counted per user: the caller's own processes would be hit
             resource.setrlimit(getattr(resource, name), (value, value))
@@ -80,7 +107,9 @@ def _limit(limits: Limits) -> None:
 def _exchange(
     process: subprocess.Popen[bytes], stdin: bytes, limits: Limits, deadline: float
 ) -> tuple[list[bytes], State | None]:
-    assert process.stdin and process.stdout and process.stderr
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     outputs = {process.stdout: bytearray(), process.stderr: bytearray()}
     rest = memoryview(stdin)
     with selectors.DefaultSelector() as selector, process.stdin, process.stdout, process.stderr:
@@ -116,7 +145,7 @@ def _feed(descriptor: int, rest: memoryview) -> memoryview:
 
 
 def _wait(
-    process: subprocess.Popen[bytes], outputs: dict[object, bytearray], deadline: float
+    process: subprocess.Popen[bytes], outputs: Mapping[IO[bytes], bytearray], deadline: float
 ) -> tuple[list[bytes], State | None]:
     """Both streams are closed; the program may still run."""
     watched = os.pidfd_open(process.pid)
@@ -130,10 +159,8 @@ def _wait(
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _state(code: int, stderr: str, cpu_seconds: float, limits: Limits) -> State:

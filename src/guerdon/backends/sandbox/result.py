@@ -14,7 +14,8 @@ class Limits:
     """The most a job may use. Time in seconds, sizes in bytes.
 
     `seconds` is wall time from the start of the job; CPU time is held to the same figure rounded up plus one second.
-    `memory_bytes` is what a process may map beyond the interpreter itself, and (with a cgroup) what the whole job may use.
+    `memory_bytes` is what a process may map beyond the interpreter itself, and (with a cgroup) what the whole job may
+    use.
     """
 
     seconds: float = 3.0
@@ -38,9 +39,10 @@ class Limits:
 class Result:
     """How a program ended.
 
-    `state`: "finished" (it ended by itself, whatever the exit code), "timeout", "memory", "output" (it wrote more than
-    allowed), "crash" (killed by a signal), "refused" (no isolation available: it was not run), "infrastructure" (our failure;
-    unknown, never a score). `exit_code` is None unless it ended by itself, and minus the signal number after a crash.
+    `state`: "finished" (it ended by itself, whatever the exit code), "timeout", "memory", "output" (it wrote more
+    than allowed), "crash" (killed by a signal), "refused" (no isolation available: it was not run), "infrastructure"
+    (our failure; unknown, never a score). `exit_code` is None unless it ended by itself, and minus the signal number
+    after a crash.
     """
 
     state: State

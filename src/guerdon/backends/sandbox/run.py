@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from . import plain
+from .bubblewrap import Bubblewrap
 from .pool import slots_by_default
 from .result import Limits, Result
 from .zygote import Zygote
@@ -17,9 +18,9 @@ from .zygote import Zygote
 def run_python(program: str, stdin: str = "", *, backend: str = "auto", **limits: Any) -> Result:
     """Run a Python program that nobody vouches for, and say how it ended.
 
-    `backend`: "auto" or "zygote" (isolated, Linux), "bubblewrap" (isolated, needs the `bwrap` program), "subprocess" (not
-    isolated at all: limits only, warns). `limits`: fields of `Limits`. Where the host can't isolate, the program is not run
-    and the state is "refused".
+    `backend`: "auto" or "zygote" (isolated, Linux), "bubblewrap" (isolated, needs the `bwrap` program), "subprocess"
+    (not isolated at all: limits only, warns). `limits`: fields of `Limits`. Where the host can't isolate, the program
+    is not run and the state is "refused".
 
     >>> run_python("print(input()[::-1])", "abc").stdout
     'cba\\n'
@@ -29,15 +30,11 @@ def run_python(program: str, stdin: str = "", *, backend: str = "auto", **limits
     if backend == "subprocess":
         return plain.run_program(program, data, chosen)
     if backend == "bubblewrap":
-        from . import bubblewrap
-
-        return bubblewrap.Bubblewrap().run_program(program, data, chosen)
+        return Bubblewrap().run_program(program, data, chosen)
     return isolating_backend(backend).run_program(program, data, chosen)
 
 
-def run_python_many(
-    programs: Iterable[tuple[str, str]], *, backend: str = "auto", **limits: Any
-) -> list[Result]:
+def run_python_many(programs: Iterable[tuple[str, str]], *, backend: str = "auto", **limits: Any) -> list[Result]:
     """`run_python` of each (program, stdin), in order, as many at a time as there are slots."""
     with ThreadPoolExecutor(slots_by_default()) as threads:
         return list(threads.map(lambda pair: run_python(pair[0], pair[1], backend=backend, **limits), programs))

@@ -28,7 +28,8 @@ Instruction = tuple[int, int, int, int]
 
 
 def job_filter(machine: str | None = None, *, allow_exec: bool = False) -> bytes:
-    """The filter as the bytes of an array of `struct sock_filter`, for `machine` ("x86_64", "aarch64"; default this one).
+    """The filter as the bytes of an array of `struct sock_filter`, for `machine` ("x86_64", "aarch64"; default this
+    one).
 
     `allow_exec` lets a job start other programs (compiled languages); they inherit the filter.
     Raises `NotImplementedError` on an architecture without a table.

@@ -20,8 +20,9 @@ from .seccomp import job_filter
 
 FIRST_USER: Final = 61_000
 _WARM: Final = (
-    "math json re collections itertools functools heapq bisect typing string random datetime copy operator"
-).split()
+    "math", "json", "re", "collections", "itertools", "functools", "heapq", "bisect", "typing", "string", "random",
+    "datetime", "copy", "operator",
+)  # fmt: skip
 _BOOT: Final = "import sys; sys.path.insert(0, {folder!r}); from inside.fork_server import main; main({descriptor})"
 _STACK_BYTES: Final = 64 * MIB
 
@@ -30,14 +31,16 @@ _STACK_BYTES: Final = 64 * MIB
 class ServerConfig:
     """How a fork server is built.
 
-    `interpreter`: the Python that runs the jobs (default: the one below any virtual environment). `packages`: folders shown
-    read-only and put on the jobs' path. `modules`: imported once, before the first fork. `roles`: the parts its jobs can play. `allow_exec`: jobs may start
-    programs. `privileged`: use root's powers where the caller has them; False forces the user-namespace way.
+    `interpreter`: the Python that runs the jobs (default: the one below any virtual environment). `packages`: folders
+    shown read-only and put on the jobs' path. `readable`: further folders shown read-only. `modules`: imported once,
+    before the first fork. `roles`: the parts its jobs can play. `allow_exec`: jobs may start programs. `privileged`:
+    use root's powers where the caller has them; False forces the user-namespace way.
     """
 
     interpreter: str = ""
     packages: tuple[str, ...] = ()
-    modules: tuple[str, ...] = tuple(_WARM)
+    readable: tuple[str, ...] = ()
+    modules: tuple[str, ...] = _WARM
     roles: tuple[str, ...] = ("program", "calls", "candidate")
     allow_exec: bool = False
     privileged: bool = True
@@ -93,7 +96,9 @@ class ForkServer:
     def _setup(self, config: ServerConfig, code: bytes, number: int) -> dict[str, Any]:
         return {
             "privileged": config.privileged,
-            "readable": _readable(config.interpreter or _base_interpreter(), config.packages),
+            "readable": list(
+                readable_folders(config.interpreter or _base_interpreter(), config.packages + config.readable)
+            ),
             "packages": list(config.packages),
             "modules": list(config.modules),
             "roles": list(config.roles),
@@ -104,10 +109,10 @@ class ForkServer:
             "cgroups": self._group.folders if self._group else [],
         }
 
-    def submit(self, role: str, limits: Limits, descriptors: list[int], **extra: Any) -> None:
+    def submit(self, role: str, limits: Limits, descriptors: list[int], address_space: int | None = None) -> None:
         """Start a job with these seven descriptors (the caller keeps and closes its own copies)."""
         self._limit_memory(limits.memory_bytes)
-        request = {"role": role, "limits": job_limits(limits), **extra}
+        request = {"role": role, "limits": job_limits(limits, address_space)}
         try:
             socket.send_fds(self.control, [json.dumps(request).encode()], descriptors)
         except OSError as error:
@@ -194,7 +199,7 @@ def _base_interpreter() -> str:
 
 
 @lru_cache(maxsize=16)
-def _readable_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, ...]:
+def readable_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, ...]:
     prefix = Path(interpreter).resolve().parent.parent
     wanted = ["/usr", "/lib", "/lib64", "/lib32", str(prefix), *(str(Path(folder).resolve()) for folder in packages)]
     kept: list[str] = []
@@ -204,15 +209,12 @@ def _readable_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str,
     return tuple(kept)
 
 
-def _readable(interpreter: str, packages: tuple[str, ...]) -> list[str]:
-    return list(_readable_folders(interpreter, packages))
-
-
-def job_limits(limits: Limits) -> dict[str, Any]:
+def job_limits(limits: Limits, address_space: int | None = None) -> dict[str, Any]:
+    """The limits in the terms of the kernel; `address_space` where what is mapped is no measure of what is used."""
     return {
         "tmp": f"size={limits.file_bytes},nr_inodes={limits.files}",
         "rlimits": {
-            "RLIMIT_AS": limits.memory_bytes,
+            "RLIMIT_AS": address_space or limits.memory_bytes,
             "RLIMIT_CPU": math.ceil(limits.seconds) + 1,
             "RLIMIT_NPROC": limits.processes,
             "RLIMIT_FSIZE": limits.file_bytes,

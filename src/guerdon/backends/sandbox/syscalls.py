@@ -1,10 +1,11 @@
 """The system calls a job may make, by name and by number on x86-64 and arm64.
 
-It is an allow-list: a call that is not named here fails with EPERM. Left out on purpose are every way to a new kernel object
-or another process that a grader's program has no use for: `socket`, `ptrace`, `process_vm_*`, `mount`, `pivot_root`, `chroot`,
-`setns`, `unshare`, `bpf`, `io_uring_*`, `perf_event_open`, `userfaultfd`, `keyctl`, `kexec_*`, module loading, `seccomp`, the
-identity changes (`setuid`, `capset`, …), clock setting, `personality`, `sethostname`, `open_by_handle_at`, SysV and POSIX
-message queues, `memfd_create` (memory outside the limits), `quotactl`, `swapon`, `reboot`, `syslog`, `acct`, `pidfd_*`, `landlock_*`, `fanotify_*`, `name_to_handle_at`.
+It is an allow-list: a call that is not named here fails with EPERM. Left out on purpose are every way to a new kernel
+object or another process that a grader's program has no use for: `socket`, `ptrace`, `process_vm_*`, `mount`,
+`pivot_root`, `chroot`, `setns`, `unshare`, `bpf`, `io_uring_*`, `perf_event_open`, `userfaultfd`, `keyctl`,
+`kexec_*`, module loading, `seccomp`, the identity changes (`setuid`, `capset`, …), clock setting, `personality`,
+`sethostname`, `open_by_handle_at`, SysV and POSIX message queues, `memfd_create` (memory outside the limits),
+`quotactl`, `swapon`, `reboot`, `syslog`, `acct`, `pidfd_*`, `landlock_*`, `fanotify_*`, `name_to_handle_at`.
 
 Numbers are the kernel's own (arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h); `-` where an
 architecture has no such call.

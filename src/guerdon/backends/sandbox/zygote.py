@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .drive import Job, drive
@@ -17,11 +17,11 @@ from .server import ForkServer, ServerConfig
 class Zygote:
     """Runs programs, call cases and test pairs; all methods block and may be called from any number of threads.
 
-    `config` says how the fork servers are built; `testers` how those are that hold trusted tests (the same by default, but
-    never the same server). Servers are shared by all users of an equal configuration in this process.
+    `config` says how the fork servers are built; `testers` how those are that hold trusted tests (the same by
+    default, but never the same server). Servers are shared by all users of an equal configuration in this process.
     """
 
-    config: ServerConfig = ServerConfig()
+    config: ServerConfig = field(default_factory=ServerConfig)
     candidates: Pool | None = None
     testers: Pool | None = None
 
@@ -32,10 +32,6 @@ class Zygote:
     def run_program(self, program: str, stdin: bytes, limits: Limits) -> Result:
         """The program as `__main__`, with `stdin`."""
         return self._single("program", program.encode("utf-8", "surrogatepass"), limits, stdin)
-
-    def run_binary(self, image: bytes, arguments: list[str], stdin: bytes, limits: Limits) -> Result:
-        """An executable file; needs a configuration with `allow_exec`."""
-        return self._single("binary", image, limits, stdin, arguments)
 
     def answer_calls(self, payload: dict[str, Any], limits: Limits) -> Result:
         """Role "calls" (see `inside.candidate`); the replies are in `Result.reply`."""
@@ -53,20 +49,25 @@ class Zygote:
 
         return with_retry(attempt)
 
-    def _single(
-        self, role: str, payload: bytes, limits: Limits, stdin: bytes, arguments: list[str] | None = None
-    ) -> Result:
-        def attempt() -> Result:
-            with self._pools()[0].borrow() as server:
-                job = Job(server, role, payload, limits, stdin=stdin, arguments=arguments)
-                return drive([job])[0]
+    def _single(self, role: str, payload: bytes, limits: Limits, stdin: bytes) -> Result:
+        return run_job(self._pools()[0], role, payload, limits, stdin)
 
-        try:
-            return with_retry(attempt)
-        except Infrastructure as error:
-            return Result("infrastructure", None, "", "", 0.0, reason=str(error))
-        except Refused as error:
-            return Result("refused", None, "", "", 0.0, reason=str(error))
+
+def run_job(
+    pool: Pool, role: str, payload: bytes, limits: Limits, stdin: bytes, *, address_space: int | None = None
+) -> Result:
+    """One job in any slot of a pool; our own failures come back as states, never as exceptions."""
+
+    def attempt() -> Result:
+        with pool.borrow() as server:
+            return drive([Job(server, role, payload, limits, stdin=stdin, address_space=address_space)])[0]
+
+    try:
+        return with_retry(attempt)
+    except Infrastructure as error:
+        return Result("infrastructure", None, "", "", 0.0, reason=str(error))
+    except Refused as error:
+        return Result("refused", None, "", "", 0.0, reason=str(error))
 
 
 def _drive_pair(

@@ -1,4 +1,5 @@
-"""Code as evidence: extraction from chat text, verdicts that the code can't fake, and what can be read without running it."""
+"""Code as evidence: extraction from chat text, verdicts that the code can't fake, and what can be read without
+running it."""
 
 from __future__ import annotations
 

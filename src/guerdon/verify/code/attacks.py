@@ -21,7 +21,8 @@ CHANNELS: dict[str, dict[str, Any]] = {
         "            assert candidate(a, b) == a + b\n            assert abs(candidate(a, b) - (a + b)) < 1e-6\n",
     },
     "pytest": {
-        "pytest": "from solution import add\nimport pytest\n\n\n@pytest.mark.parametrize('a,b,c', [(2, 3, 5), (10, -4, 6), (7, 8, 15)])\n"
+        "pytest": "from solution import add\nimport pytest\n\n\n"
+        "@pytest.mark.parametrize('a,b,c', [(2, 3, 5), (10, -4, 6), (7, 8, 15)])\n"
         "def test_add(a, b, c):\n    assert add(a, b) == c\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n"
     },
 }

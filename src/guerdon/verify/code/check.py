@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from guerdon.backends.sandbox import Limits, isolating_backend, slots_by_default
+from guerdon.backends.sandbox.languages import LANGUAGES, Native
 
-from .grade import Sandbox, grade
+from .grade import RunProgram, Sandbox, grade
 from .static import suspicions
-from .tasks import read_task
+from .tasks import StdioTask, Task, TaskError, read_task
 from .verdict import Verdict
 
 DEFAULT_SECONDS: Final = 5.0
@@ -24,23 +25,38 @@ _executor: ThreadPoolExecutor | None = None
 def check_code(completion: str, task: Mapping[str, Any], *, backend: str | Sandbox = "auto", **limits: Any) -> Verdict:
     """Run a completion's code in the sandbox and judge it against a task.
 
-    `task`: a HumanEval row, an MBPP row, `{"entry_point": "add", "cases": [[[2, 3], 5], ...]}`,
-    `{"entry_point": ..., "test": "def check(candidate): ..."}`, `{"stdio": [["input", "output"], ...]}` or
-    `{"pytest": "..."}`; see `tasks.read_task`. `limits`: fields of `Limits` (`seconds` is for the whole grading, per input
-    for stdio tasks; default 5). The expected answers stay in this process, or in a second sandbox that the code can't reach.
+    `task`: a HumanEval row, an MBPP row, `{"entry_point": "add", "cases": [[[2, 3], 5], ...]}`, `{"entry_point": ...,
+    "test": "def check(candidate): ..."}`, `{"stdio": [["input", "output"], ...]}` or `{"pytest": "..."}`; see
+    `tasks.read_task`. `limits`: fields of `Limits` (`seconds` is for the whole grading, per input for stdio tasks;
+    default 5). The expected answers stay in this process, or in a second sandbox that the code can't reach.
 
-    The verdict's `passed` is None where nothing can be said: the sandbox failed twice, this host can't isolate, the task's
-    own test is broken. Raises `TaskError` for a row that is no task.
+    `task["language"]` ("cpp", "rust", "javascript") is for stdio tasks: the program is compiled once, in the sandbox
+    as well.
+
+    The verdict's `passed` is None where nothing can be said: the sandbox failed twice, this host can't isolate, the
+    task's own test is broken. Raises `TaskError` for a row that is no task.
 
     >>> check_code("def add(a, b): return a + b", {"entry_point": "add", "cases": [[[2, 3], 5]]}).passed
     True
     """
     read = read_task(task)
+    language = str(task.get("language", "python"))
     sandbox = isolating_backend(backend) if isinstance(backend, str) else backend
     chosen = Limits(seconds=DEFAULT_SECONDS).with_changes(**limits)
-    verdict = grade(completion, read, sandbox, chosen)
-    seen = [*verdict.tampering, *suspicions(verdict.extracted.code, read)]
+    verdict = grade(completion, read, sandbox, chosen, language, _runner(read, language))
+    seen = [*verdict.tampering, *(suspicions(verdict.extracted.code, read) if language == "python" else ())]
     return replace(verdict, tampering=list(dict.fromkeys(seen)))
+
+
+def _runner(task: Task, language: str) -> RunProgram | None:
+    """What runs whole programs of another language; None for Python."""
+    if language == "python":
+        return None
+    if language not in LANGUAGES:
+        raise TaskError(f"unknown language {language!r}; known: python, {', '.join(LANGUAGES)}")
+    if not isinstance(task, StdioTask):
+        raise TaskError(f"only stdio tasks can be in {language}; call cases and tests are for Python")
+    return Native(language).run_program
 
 
 def check_code_many(

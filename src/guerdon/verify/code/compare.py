@@ -1,11 +1,13 @@
-"""Whether an answer is the expected one: on plain values of exact types, in a process the answer's code never touched."""
+"""Whether an answer is the expected one: on plain values of exact types, in a process the answer's code never
+touched."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
+from decimal import Decimal
+from typing import Any, Final, Literal
 
 TextRule = Literal["tokens", "exact", "lines"]
 
@@ -14,8 +16,9 @@ TextRule = Literal["tokens", "exact", "lines"]
 class Tolerance:
     """How floats are compared and whether a tuple may stand for a list.
 
-    Two numbers of which at least one is a float are equal when |a - b| <= max(relative * |expected|, absolute); NaN equals
-    NaN. `tuple_is_list`: set where the task says that the sequence type does not matter (tasks stored as JSON often do).
+    Two numbers of which at least one is a float are equal when |a - b| <= max(relative * |expected|, absolute); NaN
+    equals NaN. `tuple_is_list`: set where the task says that the sequence type does not matter (tasks stored as JSON
+    often do).
     """
 
     relative: float = 1e-6
@@ -23,11 +26,14 @@ class Tolerance:
     tuple_is_list: bool = False
 
 
-def equal(expected: Any, actual: Any, tolerance: Tolerance = Tolerance()) -> bool:  # noqa: B008  # frozen
+STANDARD: Final = Tolerance()
+
+
+def equal(expected: Any, actual: Any, tolerance: Tolerance = STANDARD) -> bool:
     """Recursive equality of plain data, both sides as `inside.values.decode` builds them.
 
-    A bool equals only a bool; an int equals a float of the same value; text equals only text; a list is no tuple unless the
-    tolerance says so. Never calls a method of a foreign type.
+    A bool equals only a bool; an int equals a float of the same value; text equals only text; a list is no tuple
+    unless the tolerance says so. Never calls a method of a foreign type.
 
     >>> equal([1, 2.0], [1, 2.0000001]), equal(1, True), equal([1], (1,))
     (True, False, False)
@@ -50,7 +56,11 @@ def equal(expected: Any, actual: Any, tolerance: Tolerance = Tolerance()) -> boo
         return _equal_dicts(expected, actual, tolerance)
     if isinstance(expected, (set, frozenset)) and isinstance(actual, (set, frozenset)):
         return _equal_sets(expected, actual)
-    return type(expected) is type(actual) and bool(expected == actual)
+    if type(expected) is not type(actual):
+        return False
+    if isinstance(expected, Decimal) and (expected.is_nan() or actual.is_nan()):
+        return expected.is_nan() and bool(actual.is_nan())
+    return bool(expected == actual)
 
 
 def _close(expected: float, actual: float, tolerance: Tolerance) -> bool:
@@ -80,12 +90,12 @@ def _equal_sets(expected: set[Any] | frozenset[Any], actual: set[Any] | frozense
     return Counter((type(item), item) for item in expected) == Counter((type(item), item) for item in actual)
 
 
-def same_text(expected: str, actual: str, rule: TextRule = "tokens", tolerance: Tolerance = Tolerance()) -> bool:  # noqa: B008  # frozen
+def same_text(expected: str, actual: str, rule: TextRule = "tokens", tolerance: Tolerance = STANDARD) -> bool:
     """Whether a program's output is the expected one.
 
-    "tokens": the same white-space separated tokens, numbers within the tolerance where the expected token has a fraction or
-    an exponent. "lines": the same lines, trailing white space and trailing empty lines aside. "exact": character for
-    character, one final newline aside.
+    "tokens": the same white-space separated tokens, numbers within the tolerance where the expected token has a
+    fraction or an exponent. "lines": the same lines, trailing white space and trailing empty lines aside. "exact":
+    character for character, one final newline aside.
 
     >>> same_text("1 2\\n", "1\\n2"), same_text("0.5", "0.50000001"), same_text("a b", "a  b", "lines")
     (True, True, False)

@@ -37,11 +37,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """`code` is what will be run; `how` says in words where it came from; `blocks` is how many fenced blocks there were."""
+    """`code` is what will be run; `how` says in words where it came from; `blocks` is how many fenced blocks there
+    were."""
 
     code: str
     how: str
     blocks: int
+
+
+NOTHING_EXTRACTED: Final = Extracted("", "", 0)
 
 
 def fenced_blocks(text: str) -> list[Block]:
@@ -68,10 +72,10 @@ def extract_code(
 ) -> Extracted:
     """The code of a completion.
 
-    Fenced blocks with a tag of `language` come before untagged ones, and those before blocks in other languages. Among the
-    best kind, `policy` picks: "entry-point" the last block that defines `entry_point` (else the last), "last", "first",
-    "longest". Without a fence the whole text is taken when it parses, else its part from the first line that starts a
-    statement; when nothing parses, the text as it is.
+    Fenced blocks with a tag of `language` come before untagged ones, and those before blocks in other languages.
+    Among the best kind, `policy` picks: "entry-point" the last block that defines `entry_point` (else the last),
+    "last", "first", "longest". Without a fence the whole text is taken when it parses, else its part from the first
+    line that starts a statement; when nothing parses, the text as it is.
 
     >>> extract_code("Use this:\\n```python\\ndef f(): return 1\\n```").code
     'def f(): return 1\\n'
@@ -112,7 +116,8 @@ def defines(code: str, entry_point: str) -> bool:
 
 @lru_cache(maxsize=256)
 def parsed(code: str) -> ast.Module | None:
-    """The syntax tree (not to be changed: it is cached), or None for code that does not parse or is too deep or too large."""
+    """The syntax tree (not to be changed: it is cached), or None for code that does not parse or is too deep or too
+    large."""
     if len(code) > MAX_CODE_CHARACTERS:
         return None
     for _ in range(_ATTEMPTS):
@@ -131,7 +136,7 @@ def _unfenced(text: str, language: str) -> Extracted:
         return Extracted(text, "whole text", 0)
     lines = text.splitlines(keepends=True)
     starts = [number for number, line in enumerate(lines) if line.startswith(_STARTS)]
-    ends = [len(lines)] + [number for number in range(len(lines) - 1, 0, -1) if lines[number][:1].isalpha()][:8]
+    ends = [len(lines), *[number for number in range(len(lines) - 1, 0, -1) if lines[number][:1].isalpha()][:8]]
     for first in starts[:8]:
         for last in ends:
             part = "".join(lines[first:last])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
@@ -34,14 +34,24 @@ class Sandbox(Protocol):
     ) -> tuple[Result, Result]: ...
 
 
-def grade(completion: str, task: Task, sandbox: Sandbox, limits: Limits) -> Verdict:
-    """The verdict; never raises for anything the completion or its program does."""
+RunProgram = Callable[[str, bytes, Limits], Result]
+
+
+def grade(
+    completion: str,
+    task: Task,
+    sandbox: Sandbox,
+    limits: Limits,
+    language: str = "python",
+    run: RunProgram | None = None,
+) -> Verdict:
+    """The verdict; never raises for anything the completion or its program does. `run`: for programs not in Python."""
     entry_point = "" if isinstance(task, StdioTask) else task.entry_point
-    extracted = extract_code(completion, entry_point=entry_point)
+    extracted = extract_code(completion, language=language, entry_point=entry_point)
     if isinstance(task, CallTask):
         verdict = _grade_calls(extracted, task, sandbox, limits)
     elif isinstance(task, StdioTask):
-        verdict = _grade_stdio(extracted, task, sandbox, limits)
+        verdict = _grade_stdio(extracted, task, run or sandbox.run_program, sandbox, limits)
     else:
         verdict = _grade_tests(extracted, task, sandbox, limits)
     return replace(verdict, extracted=extracted)
@@ -162,25 +172,43 @@ def _shortfall(result: Result) -> str:
 def _verdict(result: Result, tests: list[TestOutcome], notes: list[str], reason: str = "") -> Verdict:
     """Positive evidence only: every test passed; our own failures are unknown, not false."""
     if result.state in ("infrastructure", "refused"):
-        return Verdict(None, f"{result.state}: {result.reason}", [TestOutcome(t.name, None, result.state) for t in tests],
-                       state=result.state)
+        return Verdict(
+            None,
+            f"{result.state}: {result.reason}",
+            [TestOutcome(t.name, None, result.state) for t in tests],
+            state=result.state,
+        )
     passed = bool(tests) and all(test.passed is True for test in tests) and not reason
     if not passed and not reason:
         failed = [test for test in tests if test.passed is not True]
-        reason = f"{len(failed)} of {len(tests)} tests failed; first: {failed[0].name}: {failed[0].reason}" if failed else "no test"
+        reason = (
+            f"{len(failed)} of {len(tests)} tests failed; first: {failed[0].name}: {failed[0].reason}"
+            if failed
+            else "no test"
+        )
     return Verdict(
-        passed, reason, tests, list(dict.fromkeys(notes)), result.state,
-        seconds=result.seconds, cpu_seconds=result.cpu_seconds, peak_memory_bytes=result.peak_memory_bytes,
+        passed,
+        reason,
+        tests,
+        list(dict.fromkeys(notes)),
+        result.state,
+        seconds=result.seconds,
+        cpu_seconds=result.cpu_seconds,
+        peak_memory_bytes=result.peak_memory_bytes,
     )
 
 
-def _grade_stdio(extracted: Extracted, task: StdioTask, sandbox: Sandbox, limits: Limits) -> Verdict:
+def _grade_stdio(extracted: Extracted, task: StdioTask, run: RunProgram, sandbox: Sandbox, limits: Limits) -> Verdict:
     tests: list[TestOutcome] = []
     worst: Result | None = None
     for number, (given, expected) in enumerate(task.pairs):
-        result = sandbox.run_program(extracted.code, given.encode("utf-8", "surrogatepass"), limits)
+        result = run(extracted.code, given.encode("utf-8", "surrogatepass"), limits)
         tests.append(_judge_output(f"case {number}", given, expected, result, task, sandbox, limits))
-        if worst is None or result.state != "finished" or (worst.state == "finished" and result.seconds > worst.seconds):
+        if (
+            worst is None
+            or result.state != "finished"
+            or (worst.state == "finished" and result.seconds > worst.seconds)
+        ):
             worst = result
         if result.state in ("refused", "infrastructure"):
             break
@@ -215,7 +243,9 @@ def _ask_checker(
     answer = sandbox.run_program(checker, question, limits)
     if answer.state == "finished" and answer.exit_code in (0, 1) and "Traceback" not in answer.stderr:
         return TestOutcome(name, answer.exit_code == 0, answer.stdout.strip()[:200])
-    return TestOutcome(name, None, f"the checker failed ({answer.state}): {answer.stderr.strip()[-200:] or answer.reason}")
+    return TestOutcome(
+        name, None, f"the checker failed ({answer.state}): {answer.stderr.strip()[-200:] or answer.reason}"
+    )
 
 
 def _grade_tests(extracted: Extracted, task: TestTask, sandbox: Sandbox, limits: Limits) -> Verdict:
@@ -228,9 +258,7 @@ def _grade_tests(extracted: Extracted, task: TestTask, sandbox: Sandbox, limits:
     return _grade_apart(extracted, task, sandbox, limits)
 
 
-def _grade_simple(
-    extracted: Extracted, task: TestTask, simple: Plan, sandbox: Sandbox, limits: Limits
-) -> Verdict:
+def _grade_simple(extracted: Extracted, task: TestTask, simple: Plan, sandbox: Sandbox, limits: Limits) -> Verdict:
     program = program_text(extracted, task)
     payload = {"program": program, "entry_point": simple.entry_point, "calls": list(simple.calls)}
     result = sandbox.answer_calls(payload, limits)

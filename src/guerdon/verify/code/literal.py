@@ -1,9 +1,10 @@
 """Assertions simple enough to judge in this process: calls with literal arguments, compared with literals.
 
-Most tests of HumanEval and MBPP are of the form `assert candidate([1, 2]) == 3`. For those no second job is needed: the
-arguments cross to the candidate, the values come back as plain data, and a small interpreter over the assertion's syntax
-tree compares them here, with Python's own meaning of `==` on exact plain types. Nothing of the test is ever executed, and a
-test outside this small language, or a value outside plain data, goes to a tester job instead (`Escalate`).
+Most tests of HumanEval and MBPP are of the form `assert candidate([1, 2]) == 3`. For those no second job is needed:
+the arguments cross to the candidate, the values come back as plain data, and a small interpreter over the assertion's
+syntax tree compares them here, with Python's own meaning of `==` on exact plain types. Nothing of the test is ever
+executed, and a test outside this small language, or a value outside plain data, goes to a tester job instead
+(`Escalate`).
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ def _only_imports(source: str) -> bool:
 
 
 def _check_body(module: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of `check`, when the module has nothing else of consequence; one impossible statement otherwise."""
+    """The statements of `check`, when the module has nothing else of consequence; one impossible statement
+    otherwise."""
     other: list[ast.stmt] = [ast.Pass()]
     functions = [node for node in module if isinstance(node, ast.FunctionDef)]
     rest = [node for node in module if not isinstance(node, (ast.FunctionDef, ast.Import))]
@@ -203,8 +205,8 @@ def _literal(node: ast.expr) -> Any:
 
 
 def holds(assertion: Assertion, values: dict[int, Any]) -> bool:
-    """Whether the assertion is true; `values` maps a call's number to its value. `CallFailed`, `Escalate`, or what Python
-    itself would raise for the comparison (`TypeError`…)."""
+    """Whether the assertion is true; `values` maps a call's number to its value. `CallFailed`, `Escalate`, or what
+    Python itself would raise for the comparison (`TypeError`…)."""
     return bool(_value(assertion.test, assertion, values))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import itertools
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
@@ -30,7 +31,16 @@ _MODULES: Final = {
     "inspect", "gc", "ctypes", "unittest", "pytest", "subprocess", "socket", "signal", "importlib", "pickle", "marshal",
     "builtins", "multiprocessing",
 }  # fmt: skip
-_FRAME_NAMES: Final = {"f_back", "f_locals", "f_globals", "f_code", "co_consts", "tb_frame", "gi_frame", "__subclasses__"}
+_FRAME_NAMES: Final = {
+    "f_back",
+    "f_locals",
+    "f_globals",
+    "f_code",
+    "co_consts",
+    "tb_frame",
+    "gi_frame",
+    "__subclasses__",
+}
 _COMPARISONS: Final = {"__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__bool__", "__contains__"}
 _PATHS: Final = ("/proc/", "/etc/", "/root", "/home", "/dev/", "/sys/", "/var/")
 
@@ -69,7 +79,8 @@ def standard_library(name: str) -> bool:
 
 
 def similarity(code: str, reference: str) -> float | None:
-    """How alike two programs are in [0, 1], by the sequence of their syntax nodes, names and layout aside; None if one does not parse.
+    """How alike two programs are in [0, 1], by the sequence of their syntax nodes, names and layout aside; None if
+    one does not parse.
 
     >>> similarity("def f(x): return x + 1", "def g(y):\\n    return y + 1")
     1.0
@@ -78,7 +89,7 @@ def similarity(code: str, reference: str) -> float | None:
     if first is None or second is None:
         return None
     shapes = [[type(node).__name__ for node in ast.walk(tree)][:5000] for tree in (first, second)]
-    return difflib.SequenceMatcher(None, *shapes, autojunk=False).ratio()
+    return float(difflib.SequenceMatcher(None, shapes[0], shapes[1], autojunk=False).ratio())
 
 
 def lint(code: str) -> list[str] | None:
@@ -111,7 +122,7 @@ def _faults(tree: ast.Module) -> Iterator[str]:
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
             if isinstance(block, list):
-                for before, after in zip(block, block[1:], strict=False):
+                for before, after in itertools.pairwise(block):
                     if isinstance(before, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
                         yield f"line {after.lineno}: unreachable"
 
@@ -147,7 +158,9 @@ def _marks(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Attribute) and node.attr in _FRAME_NAMES:
             yield f"reads {node.attr}"
         elif isinstance(node, ast.FunctionDef):
-            yield from _definition_marks(node.name, node.body[-1].value if isinstance(node.body[-1], ast.Return) else None)
+            yield from _definition_marks(
+                node.name, node.body[-1].value if isinstance(node.body[-1], ast.Return) else None
+            )
         elif isinstance(node, ast.Assign):
             yield from _assignment_marks(node)
         elif isinstance(node, ast.Raise) and isinstance(node.exc, (ast.Call, ast.Name)):
@@ -195,7 +208,8 @@ Visible = list[tuple[tuple[Any, ...], Any]]
 
 
 def visible_cases(task: Task) -> Visible:
-    """(arguments, expected) pairs that a candidate may have seen: cases, stdio pairs, or `f(literals) == literal` asserts."""
+    """(arguments, expected) pairs that a candidate may have seen: cases, stdio pairs, or `f(literals) == literal`
+    asserts."""
     if isinstance(task, CallTask):
         return [(case.arguments, case.expected) for case in task.cases]
     if isinstance(task, StdioTask):

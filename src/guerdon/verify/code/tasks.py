@@ -9,7 +9,7 @@ from typing import Any
 
 from guerdon.core.errors import GuerdonError
 
-from .compare import TextRule, Tolerance
+from .compare import STANDARD, TextRule, Tolerance
 
 
 class TaskError(GuerdonError, ValueError):
@@ -33,7 +33,7 @@ class CallTask:
     cases: tuple[Case, ...]
     prompt: str = ""
     setup: str = ""
-    tolerance: Tolerance = Tolerance()
+    tolerance: Tolerance = STANDARD
     in_place: bool = False
 
 
@@ -44,12 +44,13 @@ class StdioTask:
     pairs: tuple[tuple[str, str], ...]
     rule: TextRule = "tokens"
     checker: str = ""
-    tolerance: Tolerance = Tolerance()
+    tolerance: Tolerance = STANDARD
 
 
 @dataclass(frozen=True, slots=True)
 class TestTask:
-    """Trusted test code: `form` "check" (defines check(candidate)), "asserts" (`tests` one by one), "file" (pytest, unittest)."""
+    """Trusted test code: `form` "check" (defines check(candidate)), "asserts" (`tests` one by one), "file" (pytest,
+    unittest)."""
 
     __test__ = False  # a task, not a test case of ours
 
@@ -63,8 +64,8 @@ class TestTask:
 
 Task = CallTask | StdioTask | TestTask
 _FORMS = (
-    "HumanEval (prompt, test, entry_point), MBPP (test_list, test_setup_code), {entry_point, cases}, {entry_point, test}, "
-    "{stdio: [[input, output], ...]}, {input_output: {inputs, outputs, fn_name}}, {pytest: source}"
+    "HumanEval (prompt, test, entry_point), MBPP (test_list, test_setup_code), {entry_point, cases}, "
+    "{entry_point, test}, {stdio: [[input, output], ...]}, {input_output: {inputs, outputs, fn_name}}, {pytest: source}"
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .extract import Extracted
+from .extract import NOTHING_EXTRACTED, Extracted
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,9 @@ class TestOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`passed`: True on positive evidence for every test; False; None where nothing can be said (our failure, a refused run,
-    a broken test). `state` is how the candidate's job ended. `tampering`: what was seen that honest code has no reason to do.
+    """`passed`: True on positive evidence for every test; False; None where nothing can be said (our failure, a
+    refused run, a broken test). `state` is how the candidate's job ended. `tampering`: what was seen that honest code
+    has no reason to do.
     """
 
     passed: bool | None
@@ -29,7 +30,7 @@ class Verdict:
     tests: list[TestOutcome]
     tampering: list[str] = field(default_factory=list)
     state: str = "finished"
-    extracted: Extracted = Extracted("", "", 0)
+    extracted: Extracted = NOTHING_EXTRACTED
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NoReturn
 
 from .observe import Observer
@@ -32,7 +33,7 @@ def answer_calls(request: dict[str, Any]) -> NoReturn:
         leave()
     for number, call in enumerate(task["calls"]):
         observer.look()
-        channel.send({"id": number, **_outcome(lambda call=call: _apply(target, call))})
+        channel.send({"id": number, **_outcome(partial(_apply, target, call))})
     observer.look()
     channel.send({"end": len(task["calls"])})
     leave()
@@ -87,7 +88,8 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 class _Channel:
-    """One JSON line per message; the functions are bound early so that a patched module doesn't break honest replies."""
+    """One JSON line per message; the functions are bound early so that a patched module doesn't break honest
+    replies."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -115,7 +117,7 @@ def serve(request: dict[str, Any]) -> NoReturn:
         leave()
     for number, order in enumerate(_lines(FROM_PEER)):
         observer.look()
-        channel.send({"id": number, **_outcome(lambda order=order: workshop.perform(order))})
+        channel.send({"id": number, **_outcome(partial(workshop.perform, order))})
     leave()
 
 
@@ -181,17 +183,15 @@ class _Workshop:
         return encode(value, self._keep)
 
     def _keep(self, value: object) -> Any:
-        for number, known in enumerate(self._objects):
-            if known is value:
-                break
-        else:
-            if len(self._objects) >= 10_000:
-                raise NotPlain("more than 10000 objects handed out")
+        number = next((place for place, known in enumerate(self._objects) if known is value), len(self._objects))
+        if number == len(self._objects):
+            if number >= _MAX_OBJECTS:
+                raise NotPlain(f"more than {_MAX_OBJECTS} objects handed out")
             self._objects.append(value)
-            number = len(self._objects) - 1
         return {"handle": {"number": number, "type": type(value).__name__}}
 
 
+_MAX_OBJECTS = 10_000
 _MUTABLE = (list, dict, set, bytearray)
 
 

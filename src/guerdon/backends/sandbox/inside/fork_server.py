@@ -1,9 +1,10 @@
 """The fork server: one warm, single-threaded interpreter behind walls, that forks one job at a time.
 
-Started as `python -I -S -c "...; from inside.fork_server import main; main(fd)"`. Over the SEQPACKET socket `fd` it gets one
-configuration message, answers with what it could enable, and then for each message `{"role", "limits"}` with seven descriptors
-forks a job and answers with how it ended. Closing the socket ends it, and with it everything it started: it is pid 1 of its
-own pid namespace. The process first started stays outside as the janitor, which removes the cgroups afterwards.
+Started as `python -I -S -c "...; from inside.fork_server import main; main(fd)"`. Over the SEQPACKET socket `fd` it
+gets one configuration message, answers with what it could enable, and then for each message `{"role", "limits"}` with
+seven descriptors forks a job and answers with how it ended. Closing the socket ends it, and with it everything it
+started: it is pid 1 of its own pid namespace. The process first started stays outside as the janitor, which removes
+the cgroups afterwards.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report)
 
 _ROLES = {
     "program": ("program", "run"),
-    "binary": ("binary", "run"),
+    "command": ("command", "run"),
     "calls": ("candidate", "answer_calls"),
     "candidate": ("candidate", "serve"),
     "tester": ("tester", "run"),

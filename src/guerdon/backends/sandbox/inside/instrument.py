@@ -1,4 +1,5 @@
-"""Trusted tests rewritten so that every assertion is counted and its outcome kept, without stopping at the first failure."""
+"""Trusted tests rewritten so that every assertion is counted and its outcome kept, without stopping at the first
+failure."""
 
 from __future__ import annotations
 

@@ -94,9 +94,7 @@ class Filter:
 
     def load(self) -> None:
         """Confine this process and its children; needs no-new-privileges."""
-        result = _libc.prctl(
-            _PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(self._program), 0, 0
-        )
+        result = _libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(self._program), 0, 0)
         _checked(result, "prctl SECCOMP")
 
 

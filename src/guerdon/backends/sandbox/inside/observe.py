@@ -1,4 +1,5 @@
-"""What a candidate does that honest code has no reason to do, noted as it happens through the interpreter's audit events.
+"""What a candidate does that honest code has no reason to do, noted as it happens through the interpreter's audit
+events.
 
 The notes are evidence, not protection: code that fights the interpreter can suppress them, and gains nothing by it.
 """

@@ -1,8 +1,8 @@
 """Enough of pytest's and unittest's vocabulary to run a task's test file without either being installed in the sandbox.
 
-Known: `test_*` functions, `Test*` classes (with setup_method), `unittest.TestCase`; `pytest.raises` (with match), `approx`,
-`mark.parametrize`, `mark.skip`, `skip`, `fixture` (no scopes, no autouse). A file that needs more fails to load, which is
-the test's problem and not the candidate's.
+Known: `test_*` functions, `Test*` classes (with setup_method), `unittest.TestCase`; `pytest.raises` (with match),
+`approx`, `mark.parametrize`, `mark.skip`, `skip`, `fixture` (no scopes, no autouse). A file that needs more fails to
+load, which is the test's problem and not the candidate's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def install() -> None:
     sys.modules["pytest"] = module
 
 
-class raises:  # noqa: N801  # pytest's own name
+class raises:  # pytest's own name
     """`with raises(ValueError, match="..."):`, or raises(ValueError, function, *arguments)."""
 
     def __init__(self, kinds: Any, call: Any = None, *arguments: Any, match: str | None = None) -> None:
@@ -56,10 +56,10 @@ class raises:  # noqa: N801  # pytest's own name
         return True
 
 
-class approx:  # noqa: N801  # pytest's own name
+class approx:  # pytest's own name
     """Equal within rel * |expected| or abs, elementwise over lists, tuples and dicts."""
 
-    def __init__(self, expected: Any, rel: float = 1e-6, abs: float = 1e-12) -> None:  # noqa: A002  # pytest's own name
+    def __init__(self, expected: Any, rel: float = 1e-6, abs: float = 1e-12) -> None:
         self._expected, self._rel, self._abs = expected, rel, abs
 
     def __eq__(self, actual: object) -> bool:

@@ -1,9 +1,9 @@
 """The tester's view of the candidate: names and objects that live in the other job, reached by messages.
 
-A test compares in *its* process, on plain data that has crossed the border. An object that is not plain data stays in the
-other job; here it is a `Remote`, which never hands the test's values to the candidate for comparison or arithmetic: it
-equals no plain value, is in no order with one, and does not add or subtract. Otherwise an object that claims to equal
-everything would decide its own verdict.
+A test compares in *its* process, on plain data that has crossed the border. An object that is not plain data stays in
+the other job; here it is a `Remote`, which never hands the test's values to the candidate for comparison or
+arithmetic: it equals no plain value, is in no order with one, and does not add or subtract. Otherwise an object that
+claims to equal everything would decide its own verdict.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Link:
         """What the candidate says each name is; the first question also waits for it to load."""
         try:
             kinds = self.exchange({"op": "kinds", "names": names}).get("value")
-        except Exception as error:  # noqa: BLE001  # whatever the candidate's process claims to have raised
+        except Exception as error:  # whatever the candidate's process claims to have raised
             raise self._hang_up(f"the program broke its own process: {type(error).__name__}") from error
         if type(kinds) is not list or len(kinds) != len(names):
             raise self._hang_up("a malformed reply")

@@ -1,7 +1,7 @@
 """The job that holds the trusted tests: it drives the candidate in the other job and reports over a pipe only it has.
 
-The report carries the nonce of this run, which never leaves this process before the tests are over; the supervisor believes
-a report only with that nonce, exit status 0 and at least one executed assertion.
+The report carries the nonce of this run, which never leaves this process before the tests are over; the supervisor
+believes a report only with that nonce, exit status 0 and at least one executed assertion.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .remote import CandidateGone, Link, Unsupported, bind
 
 @dataclass
 class Outcome:
-    """What the tests showed: one (name, passed, failure) per entry; `problem` = (kind, text) where something ended them."""
+    """What the tests showed: one (name, passed, failure) per entry; `problem` = (kind, text) where something ended
+    them."""
 
     entries: list[tuple[str, bool | None, str | None]] = field(default_factory=list)
     problem: tuple[str, str] | None = None
@@ -65,9 +66,7 @@ def _examine(task: dict[str, Any], link: Link, record: instrument.Record) -> Out
 
 
 def _entries(record: instrument.Record) -> list[tuple[str, bool | None, str | None]]:
-    return [
-        (site.text, None if not site.runs else site.failure is None, site.failure) for site in record.sites
-    ]
+    return [(site.text, None if not site.runs else site.failure is None, site.failure) for site in record.sites]
 
 
 def _namespace(link: Link, record: instrument.Record, names: list[str]) -> dict[str, Any]:
@@ -147,7 +146,7 @@ def _file(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcom
     if problem := _execute(tree, space, "test"):
         lacking = [name for name in imported if name != "*" and name not in space]
         return Outcome([], ("candidate", f"the program does not define {lacking[0]}") if lacking else problem)
-    entries = []
+    entries: list[tuple[str, bool | None, str | None]] = []
     for name, call in pytest_file.collect(space):
         before = record.executed
         try:
@@ -185,7 +184,7 @@ def _guard(action: Callable[[], object], blame: str) -> tuple[str, str] | None:
     """None, or (whose fault, what) when the action raised; what the candidate raised is always the candidate's."""
     try:
         action()
-    except Exception as error:  # noqa: BLE001  # a test may raise anything; it becomes a recorded failure
+    except Exception as error:  # a test may raise anything; it becomes a recorded failure
         if type(error).__name__ == "Skipped":
             raise
         fault = "candidate" if getattr(error, "from_candidate", False) or isinstance(error, AssertionError) else blame

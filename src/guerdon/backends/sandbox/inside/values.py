@@ -1,9 +1,9 @@
 """How a value crosses a process border: JSON whose containers and rarer types are tagged, exact in both directions.
 
-Plain JSON stands for None, bool, int (up to 2**53), finite float, str and list; everything else is an object with one key,
-its type: `{"tuple": [...]}`, `{"dict": [[key, value], ...]}`, `{"int": "0x1f..."}`, `{"float": "nan"}`. A subclass of a plain
-type crosses as the plain value it holds, read with the *base* type's methods, so that an object which claims to equal
-everything arrives as the number or text that it really is.
+Plain JSON stands for None, bool, int (up to 2**53), finite float, str and list; everything else is an object with one
+key, its type: `{"tuple": [...]}`, `{"dict": [[key, value], ...]}`, `{"int": "0x1f..."}`, `{"float": "nan"}`. A
+subclass of a plain type crosses as the plain value it holds, read with the *base* type's methods, so that an object
+which claims to equal everything arrives as the number or text that it really is.
 """
 
 from __future__ import annotations

@@ -1,0 +1,163 @@
+"""Bubblewrap, other languages, control groups of both versions, the system-call filter."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import struct
+
+import pytest
+
+from guerdon.backends.sandbox import Bubblewrap, Limits, Native, cgroups, describe_isolation, run_python
+from guerdon.backends.sandbox.attacks import Attack, attacks, run_attack_suite
+from guerdon.backends.sandbox.cgroups import Version2, make_slot
+from guerdon.backends.sandbox.seccomp import job_filter
+from guerdon.backends.sandbox.syscalls import allowed_calls
+from guerdon.verify.code import check_code
+
+isolated = pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
+needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is not installed")
+
+
+def needs(tool: str):
+    return pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
+
+
+@needs_bwrap
+def test_no_program_gets_out_of_bubblewrap(shared_data):
+    import json
+
+    rows = map(json.loads, (shared_data / "sandbox" / "programs.jsonl").read_text().splitlines())
+    # Files in its /tmp are bounded by memory only; of the rest every third here, the whole corpus at the fork server.
+    corpus = [attack for attack in attacks() if not attack.states and attack.name != "many folders deep"][::3]
+    corpus += [attack for attack in attacks() if attack.name in ("memory over many processes", "stderr flood")]
+    corpus += [Attack(row["name"], row["program"]) for row in rows if row["kind"] == "escape"]
+    limits = Limits(seconds=0.8, memory_bytes=256 << 20)
+    held = list(run_attack_suite(Bubblewrap().run_program, corpus, limits))
+    assert {defence.name: defence.seen for defence in held if not defence.held} == {}
+
+
+@needs_bwrap
+def test_bubblewrap_is_asked_for_by_name():
+    assert (
+        run_python("import os; print(input(), os.getuid() >= 0)", "x\n", backend="bubblewrap", seconds=10).stdout
+        == "x True\n"
+    )
+    missing = Bubblewrap("").run_program
+    assert missing("print(1)", b"", Limits(seconds=10)).stdout == "1\n"
+
+
+def test_a_missing_bubblewrap_is_a_refusal(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    result = Bubblewrap().run_program("print(1)", b"", Limits())
+    assert (result.state, "not installed" in result.reason) == ("refused", True)
+
+
+ADD_TWO = {
+    "cpp": "#include <iostream>\nint main() { long a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }",
+    "rust": "use std::io;\nfn main() { let mut s = String::new(); io::stdin().read_line(&mut s).unwrap();\n"
+    'let t: i64 = s.split_whitespace().map(|x| x.parse::<i64>().unwrap()).sum(); println!("{}", t); }',
+    "javascript": "const [a, b] = require('fs').readFileSync(0, 'utf8').split(' ').map(Number); console.log(a + b)",
+}
+
+
+@isolated
+@pytest.mark.parametrize("language", [pytest.param("cpp", marks=needs("g++")), pytest.param("rust", marks=needs("rustc")), pytest.param("javascript", marks=needs("node"))])  # fmt: skip  # noqa: E501
+def test_programs_in_other_languages_are_graded(language):
+    task = {"language": language, "stdio": [["2 3\n", "5\n"], ["10 -4\n", "6\n"]]}
+    tag = {"cpp": "c++", "rust": "rs", "javascript": "js"}[language]
+    right = check_code(f"Here:\n```{tag}\n{ADD_TWO[language]}\n```", task, seconds=10)
+    assert right.passed is True, right
+    wrong = check_code(ADD_TWO[language].replace("a + b", "a - b").replace(".sum()", ".product()"), task, seconds=10)
+    assert wrong.passed is False
+    assert check_code("this is no program (", task, seconds=10).passed is False
+
+
+@isolated
+@needs("g++")
+def test_a_compiled_program_is_cached_confined_and_limited():
+    cpp, limits = Native("cpp"), Limits(seconds=1.0, memory_bytes=128 << 20)
+    assert cpp.run_program('#include "/etc/passwd"\nint main() {}', b"", limits).stderr.count("No such file") == 1
+    assert cpp.run_program("int main() { volatile int x = 0; for (;;) x++; }", b"", limits).state == "timeout"
+    hungry = "#include <cstring>\n#include <cstdlib>\nint main() { for (;;) { char *p = new char[1 << 20]; memset(p, 1, 1 << 20); } }"
+    assert cpp.run_program(hungry, b"", limits).state == "memory"
+    shell = '#include <cstdlib>\n#include <cstdio>\nint main() { printf("%d", system("cat /etc/passwd /root/*")); }'
+    assert "root:" not in cpp.run_program(shell, b"", limits).stdout
+    sock = '#include <sys/socket.h>\n#include <cstdio>\nint main() { printf("%d", socket(2, 1, 0)); }'
+    assert cpp.run_program(sock, b"", limits).stdout == "-1"
+
+
+def test_a_version_2_group_is_made_where_it_may_be(tmp_path, monkeypatch):
+    """On a plain folder with the files of the real thing: what is written, and where."""
+    monkeypatch.setattr(cgroups, "_own_group", lambda controller: "")
+    (tmp_path / "cgroup.controllers").write_text("memory pids")
+    (tmp_path / "cgroup.subtree_control").write_text("memory pids")
+    slot, reason = make_slot(32, tmp_path)
+    assert isinstance(slot, Version2), reason
+    slot.limit_memory(1000)
+    assert (slot.group / "memory.max").read_text() == "1000"
+    assert (slot.group / "memory.swap.max").read_text() == "0"
+    assert (slot.group / "pids.max").read_text() == "36"
+    (slot.group / "memory.events").write_text("low 0\noom 2\noom_kill 3\n")
+    assert slot.oom_kills() == 3
+
+
+def test_a_host_without_groups_says_why(tmp_path, monkeypatch):
+    monkeypatch.setattr(cgroups, "_own_group", lambda controller: "")
+    slot, reason = make_slot(32, tmp_path)
+    assert slot is None
+    assert "version1: no memory controller" in reason
+    assert "version2: no group" in reason
+
+
+def _verdict(code: bytes, number: int, arguments: tuple[int, ...] = (), arch: int = 0xC000003E) -> int:
+    """A classic BPF interpreter, enough for our filter: the action for one call."""
+    data = struct.pack("<IIQ6Q", number, arch, 0, *(arguments + (0,) * 6)[:6])
+    program = list(struct.iter_unpack("=HBBI", code))
+    accumulator, place = 0, 0
+    while True:
+        operation, yes, no, value = program[place]
+        place += 1
+        if operation == 0x20:
+            (accumulator,) = struct.unpack_from("<I", data, value)
+        elif operation == 0x06:
+            return value
+        else:
+            taken = {0x15: accumulator == value, 0x35: accumulator >= value, 0x45: bool(accumulator & value)}[operation]
+            place += yes if taken else no
+
+
+ALLOW, EPERM, ENOSYS, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
+
+
+def test_the_filter_allows_its_list_and_nothing_else():
+    for machine, arch in (("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)):
+        code = job_filter(machine)
+        allowed = set(allowed_calls(machine).values())
+        special = {53, 157, 16, 56, 435} if machine == "x86_64" else {199, 167, 29, 220, 435}
+        for number in range(600):
+            if number not in special:
+                assert _verdict(code, number, arch=arch) == (ALLOW if number in allowed else EPERM), (machine, number)
+
+
+def test_the_filter_looks_at_the_arguments_that_matter():
+    code = job_filter("x86_64")
+    assert _verdict(code, 56, (17,)) == ALLOW
+    assert _verdict(code, 56, (0x10000000 | 17,)) == EPERM
+    assert _verdict(code, 435) == ENOSYS
+    assert _verdict(code, 53, (1,)) == ALLOW
+    assert _verdict(code, 53, (2,)) == EPERM
+    assert _verdict(code, 157, (15,)) == ALLOW
+    assert _verdict(code, 157, (22,)) == EPERM
+    assert _verdict(code, 16, (0, 0x5401)) == ALLOW
+    assert _verdict(code, 16, (0, 0x5412)) == 0x00050019
+    assert _verdict(code, 59) == EPERM
+    assert _verdict(job_filter("x86_64", allow_exec=True), 59) == ALLOW
+    assert _verdict(code, 0, arch=0x40000003) == KILL
+    assert _verdict(code, 0x40000000 | 39) == EPERM
+
+
+def test_an_unknown_architecture_is_named():
+    with pytest.raises(NotImplementedError, match="no system-call table for riscv64"):
+        job_filter("riscv64")
+    assert platform.machine()
