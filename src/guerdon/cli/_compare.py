@@ -10,7 +10,7 @@ import typer
 from guerdon.cli._show import Json, say, say_json, short, table
 
 if TYPE_CHECKING:
-    from guerdon.cli._scored import ScoredFile
+    from guerdon.report.scored_file import ScoredFile
 
 Scored = Annotated[Path, typer.Argument(help="A scored file.")]
 
@@ -26,7 +26,7 @@ def compare(
 
     Example: guerdon compare before.parquet after.parquet
     """
-    from guerdon.cli._scored import ScoredFile
+    from guerdon.report.scored_file import ScoredFile
 
     found = difference(ScoredFile(a), ScoredFile(b), tolerance, show)
     if json:

@@ -40,7 +40,7 @@ def explain(
 
 
 def _from_scored(path: Path, row: int | None, id: str | None, text: bool, json: bool) -> None:
-    from guerdon.cli._scored import ScoredFile
+    from guerdon.report.scored_file import ScoredFile
 
     scored = ScoredFile(path)
     [found] = scored.rows([scored.find(row, id)])

@@ -23,6 +23,7 @@ from guerdon.core.reward import Reward
 from guerdon.core.scores import UnknownPolicy
 from guerdon.core.session import Cache, Session
 from guerdon.core.signal import Signal
+from guerdon.report.scored_file import record_path
 from guerdon.spec import Spec
 
 if TYPE_CHECKING:
@@ -226,11 +227,6 @@ def _write_record(
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY, default=str))
     os.replace(temporary, path)
-
-
-def record_path(out: Path) -> Path:
-    """Where the record of a scored file stands."""
-    return out.with_name(out.name + ".run.json")
 
 
 def with_columns(spec: Spec, given: Mapping[str, str]) -> Spec:

@@ -24,9 +24,9 @@ from guerdon.core.reward import Reward
 from guerdon.core.rollout import Rollout
 from guerdon.core.scored import Scored
 from guerdon.core.scores import Scores
+from guerdon.report.scored_file import FIXED
 
 Kind = Literal["bool", "int", "float", "text", "json"]
-FIXED = ("id", "group", "row", "reward", "reason", "reward_evidence")
 PARTS = ("prompt", "completion", "answer")
 JSON_FIELD = {b"guerdon": b"json"}
 """Metadata of Parquet columns that hold JSON as text."""

@@ -13,11 +13,17 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from guerdon.cli._run import record_path
-from guerdon.cli._table import FIXED
 from guerdon.core.errors import DataError
 
+FIXED = ("id", "group", "row", "reward", "reason", "reward_evidence")
+"""The columns that every scored file has; see `guerdon score`."""
+
 NEEDED = ("id", "group", "reward", "reason")
+
+
+def record_path(out: Path) -> Path:
+    """Where the record of a scored file stands: spec, fingerprints, state and summary of its run."""
+    return out.with_name(out.name + ".run.json")
 
 
 class ScoredFile:
