@@ -141,6 +141,7 @@ class _Batch:
         self.golds: dict[Job, Gold] = {}
         self.results: dict[Job, QueryResult] = {}
         self.notes: dict[int, str] = {}
+        self.limits: dict[int, Limits] = {}  # by the number of rows allowed
 
     def verdicts(self) -> list[Verdict]:
         """Grade all tasks."""
@@ -169,8 +170,9 @@ class _Batch:
     def candidate(self, pair: tuple[int, str], gold: Gold) -> Job:
         """A candidate need not return more rows than would show that it has too many."""
         rows = len(gold.expected.pool) + 1 if gold.expected else 1
-        limits = replace(self.grading.limits, rows=min(rows, self.grading.limits.rows))
-        return replace(self.job(self.found[pair[0]].sql or "", pair[1]), limits=limits)
+        if rows not in self.limits:
+            self.limits[rows] = replace(self.grading.limits, rows=min(rows, self.grading.limits.rows))
+        return Job(self.found[pair[0]].sql or "", pair[1], self.grading.dialect, self.limits[rows])
 
     def run(self, jobs: Sequence[Job]) -> None:
         fresh = [job for job in dict.fromkeys(jobs) if job not in self.results]

@@ -195,8 +195,8 @@ def match_rows(
     """Pair rows with equal rows of ``pool`` one to one: (rows left over, pool rows left over).
 
     Rows that are exactly equal pair first; the rest pair within the float tolerance by a maximum matching (by sorted
-    order beyond 50 rows that agree in all other cells). With ``whole``, all of ``pool`` has to be paired: the search ends
-    at the first rows of it that can't be.
+    order beyond 50 rows that agree in all other cells). With ``whole``, all of ``pool`` has to be paired: the
+    search ends at the first rows of it that can't be.
     """
     extra, missing = _unequal(rows, pool)
     if not extra or not missing:

@@ -84,7 +84,8 @@ def execute(job: Job) -> QueryResult:
     guarded = guard(job.sql, job.dialect)
     if guarded.refused and not (guarded.syntax and job.dialect == "sqlite"):
         return QueryResult("syntax" if guarded.syntax else "refused", guarded.refused)
-    result = _engine(job.dialect)(replace(job, sql=guarded.sql), started + job.limits.seconds)
+    cleaned = job if guarded.sql == job.sql else replace(job, sql=guarded.sql)
+    result = _engine(job.dialect)(cleaned, started + job.limits.seconds)
     return replace(result, reads=guarded.reads, seconds=time.monotonic() - started)
 
 

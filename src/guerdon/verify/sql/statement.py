@@ -159,10 +159,11 @@ def guard(sql: str, dialect: Dialect = "sqlite") -> Guarded:
         if problem.syntax and not _QUERY_START.match(sql, _first_token(sql)):
             return Guarded(sql, f"refused: {_first_word(sql)} is not a SELECT statement")
         return Guarded(sql, str(problem), syntax=problem.syntax)
-    refused = _tree_refusal(tree, dialect) or _root_refusal(tree, sql)
+    nodes = list(tree.walk())
+    refused = _tree_refusal(nodes, dialect) or _root_refusal(tree, sql)
     if refused:
         return Guarded(sql, "refused: " + refused)
-    return Guarded(sql.strip().rstrip(";").rstrip(), reads=_reads_table(tree))
+    return Guarded(sql.strip().rstrip(";").rstrip(), reads=_reads_table(nodes))
 
 
 class SyntaxProblem(ValueError):
@@ -207,6 +208,15 @@ def _lexical_refusal(sql: str) -> str | None:
         return f"statement of {len(sql)} characters, at most {MAX_STATEMENT} are allowed"
     if "\0" in sql:
         return "NUL character in the statement"
+    deepest = _deepest(sql) if sql.count("(") + sql.count("[") > MAX_DEPTH else 0
+    if deepest > MAX_DEPTH:
+        return f"brackets nested {deepest} deep, at most {MAX_DEPTH} are allowed"
+    if re.search(r"/\*(?:(?!\*/).)*?/\*", sql, re.S):  # dialects differ on whether comments nest
+        return "comment opened inside a comment"
+    return None
+
+
+def _deepest(sql: str) -> int:
     depth = deepest = 0
     for char in sql:
         if char in "([":
@@ -214,11 +224,7 @@ def _lexical_refusal(sql: str) -> str | None:
             deepest = max(deepest, depth)
         elif char in ")]":
             depth -= 1
-    if deepest > MAX_DEPTH:
-        return f"brackets nested {deepest} deep, at most {MAX_DEPTH} are allowed"
-    if re.search(r"/\*(?:(?!\*/).)*?/\*", sql, re.S):  # dialects differ on whether comments nest
-        return "comment opened inside a comment"
-    return None
+    return deepest
 
 
 # Node classes of the parser, those that this version of it has.
@@ -252,10 +258,11 @@ _CATALOGUES = ("information_schema.", "pg_catalog.", "system.")
 _CATALOGUE_TABLES = ("pg_", "sqlite_", "duckdb_", "pragma_")
 
 
-def _tree_refusal(tree: exp.Expr, dialect: Dialect) -> str | None:
-    for node in tree.walk():
-        if type(node).__name__ in _WRITES:
-            name = node.name if type(node).__name__ == "Command" else node.key
+def _tree_refusal(nodes: list[exp.Expr], dialect: Dialect) -> str | None:
+    for node in nodes:
+        kind = type(node).__name__
+        if kind in _WRITES:
+            name = node.name if kind == "Command" else node.key
             return f"{name.upper()[:20]} is not read-only"
         reason = None if dialect == "sqlite" else _server_refusal(node)
         if reason:
@@ -293,7 +300,7 @@ def _server_refusal(node: exp.Expr) -> str | None:
     return None
 
 
-def _reads_table(tree: exp.Expr) -> bool:
+def _reads_table(nodes: list[exp.Expr]) -> bool:
     exp = _sqlglot().exp
-    defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
-    return any(table.name.lower() not in defined for table in tree.find_all(exp.Table))
+    tables = {node.name.lower() for node in nodes if isinstance(node, exp.Table)}
+    return bool(tables - {node.alias_or_name.lower() for node in nodes if isinstance(node, exp.CTE)})
