@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from guerdon.verify._number import number
     from guerdon.verify._patterns import keywords, regex
     from guerdon.verify._text import exact, text, token_f1
+    from guerdon.verify.answer_signals import math, units
+    from guerdon.verify.answers import check_answer, equivalent
+    from guerdon.verify.code import check_code
+    from guerdon.verify.sql import check_sql
+    from guerdon.verify.sql.signals import sql, sql_ngrams, sql_runs, sql_schema
 
 _HOMES = {
     "_across": ("distinct", "majority", "step_repeats"),
@@ -30,6 +35,11 @@ _HOMES = {
     "_number": ("number",),
     "_patterns": ("keywords", "regex"),
     "_text": ("exact", "text", "token_f1"),
+    "answer_signals": ("math", "units"),
+    "answers": ("check_answer", "equivalent"),
+    "code": ("check_code",),
+    "sql": ("check_sql",),
+    "sql.signals": ("sql", "sql_ngrams", "sql_runs", "sql_schema"),
 }
 _HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
 
@@ -59,6 +69,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "choice", "distinct", "exact", "format", "json", "keywords", "length", "length_ratio", "length_within", "majority",
-    "number", "regex", "repetition", "step_repeats", "text", "token_f1",
+    "check_answer", "check_code", "check_sql", "choice", "distinct", "equivalent", "exact", "format", "json",
+    "keywords", "length", "length_ratio", "length_within", "majority", "math", "number", "regex", "repetition", "sql",
+    "sql_ngrams", "sql_runs", "sql_schema", "step_repeats", "text", "token_f1", "units",
 ]  # fmt: skip
