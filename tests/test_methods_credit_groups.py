@@ -33,8 +33,7 @@ def scored(reward, data):
     return reward.score(data).values
 
 
-# ---- baselines
---------------------------------------------------------------------------------------------------------
+# ---- baselines ----
 
 
 def test_grpo_divides_by_the_sample_deviation_and_a_flat_group_gets_exactly_zero():
@@ -60,8 +59,7 @@ def test_one_known_member_is_unknown_in_every_baseline():
         assert out.reason(1) == "column 'r' is missing"
 
 
-# ---- gopo
--------------------------------------------------------------------------------------------------------------
+# ---- gopo ----
 
 
 def test_gopo_spaces_advantages_equally():
@@ -82,8 +80,7 @@ def test_breaking_ties_by_index_gives_advantages_out_of_nothing_and_mid_ranks_do
     assert scored(gopo(R), rows([1.0] * 8)).tolist() == [0.0] * 8
 
 
-# ---- variance profile
--------------------------------------------------------------------------------------------------
+# ---- variance profile ----
 
 DENSE = [0.1, 0.4, 0.2, 0.3]
 
@@ -131,8 +128,7 @@ def test_the_verdict_flags_variance_that_mastery_does_not_shrink_while_most_grou
     assert dense_signal_verdict([]).safe is None
 
 
-# ---- mo-grpo
-----------------------------------------------------------------------------------------------------------
+# ---- mo-grpo ----
 
 R1, R2 = [0, 10, 20, 30], [0.3, 0.3, 0.1, 0]
 
@@ -166,7 +162,7 @@ def test_one_failure_of_a_format_reward_gets_a_huge_score():
     assert out[0] == pytest.approx(-np.sqrt(15))
 
 
-# ---- pass@k -----------------------------------------------------------------------------------------------------------
+# ---- pass@k ----
 
 
 def passk(values, k, **params):
@@ -224,8 +220,7 @@ def test_pass_at_k_with_fewer_than_k_known_members_is_unknown():
     assert out.reason(0) == "fewer than 3 known members in the group"
 
 
-# ---- rlrr
--------------------------------------------------------------------------------------------------------------
+# ---- rlrr ----
 
 
 def test_rlrr_breaks_ties_inside_right_and_wrong_but_never_across():
@@ -244,8 +239,7 @@ def test_rlrr_uses_mid_ranks_and_leaves_a_lone_verdict_alone():
         rlrr(R, gd.column("v"), beta=1.0)
 
 
-# ---- noisy rewards
-----------------------------------------------------------------------------------------------------
+# ---- noisy rewards ----
 
 PHRASES = ["let me check", "therefore", "wait", "thus"]
 VALID = gd.column("ok")
@@ -282,8 +276,8 @@ def test_a_flip_turns_whole_groups_and_observed_means_follow_the_law():
     changed = (out.values != [d["r"] for d in data]).reshape(-1, 2)
     assert (changed[:, 0] == changed[:, 1]).all()
     assert out.values.mean() == pytest.approx(0.55, abs=0.02)
-    assert (1 - 2 * 0.4) * 0.05 + 0.4 == pytest.approx(0.41)
-    assert (1 - 2 * 0.4) == pytest.approx(0.2)
+    assert pytest.approx(0.41) == (1 - 2 * 0.4) * 0.05 + 0.4
+    assert pytest.approx(0.2) == (1 - 2 * 0.4)
 
 
 def test_flips_go_on_from_batch_to_batch_and_repeat_with_the_seed():
@@ -295,8 +289,7 @@ def test_flips_go_on_from_batch_to_batch_and_repeat_with_the_seed():
     assert len(set(one)) == 2
 
 
-# ---- fapo
--------------------------------------------------------------------------------------------------------------
+# ---- fapo ----
 
 
 @pytest.mark.parametrize(
@@ -334,8 +327,7 @@ def test_the_judges_own_reward_falls_with_distance():
     assert judged(2.5, 5) == -1.0
 
 
-# ---- reward shifting
---------------------------------------------------------------------------------------------------
+# ---- reward shifting ----
 
 
 def test_a_shift_moves_the_optimal_values_by_a_constant():

@@ -42,8 +42,7 @@ def tokened(step_tokens, **more):
     }  # fmt: skip
 
 
-# ---- PURE
--------------------------------------------------------------------------------------------------------------
+# ---- PURE ----
 
 
 def test_the_soft_minimum_is_nearly_the_worst_step():
@@ -89,7 +88,7 @@ def test_steps_weigh_in_the_baseline_by_their_tokens():
 def test_the_outcome_is_added_after_the_weighting_or_to_the_last_step_before_the_minimum():
     data = one(0.9, -0.8, 0.5, ok=1)
     soft = scored(gd.credit.soft_min(S), data)
-    assert scored(pure_returns(S, OK), data) == pytest.approx(np.cumsum((soft + [0, 0, 1])[::-1])[::-1])
+    assert scored(pure_returns(S, OK), data) == pytest.approx(np.cumsum((soft + np.array([0, 0, 1]))[::-1])[::-1])
     assert scored(pure_returns(S, OK, strict=True), data) == pytest.approx([-0.8, -0.8, 1.5])
 
 
@@ -112,8 +111,7 @@ def test_pure_end_to_end_is_whitened_and_unknown_for_a_single_rollout():
     assert not pure(S).score(one(0.9, 0.8)).scores.known.any()
 
 
-# ---- Clip and Delta
----------------------------------------------------------------------------------------------------
+# ---- Clip and Delta ----
 
 P = (0.9, 0.4, 0.7, 0.8)
 
@@ -146,8 +144,7 @@ def test_a_discount_below_one_breaks_the_telescoping():
     assert out[0] != pytest.approx(0.9)
 
 
-# ---- VPPO
--------------------------------------------------------------------------------------------------------------
+# ---- VPPO ----
 
 
 def vppo_data():
@@ -191,8 +188,7 @@ def test_vppo_all_wrong_groups_learn_and_all_right_ones_do_not():
     assert vppo(OK, S, TOKEN, gd.column("c")).score(right).scores.values.tolist() == [0.0] * 5
 
 
-# ---- ProRL
-------------------------------------------------------------------------------------------------------------
+# ---- ProRL ----
 
 PATHS = [[1.0, 2.0], [0.0, 1.0, 3.0], [2.0]]
 
@@ -243,8 +239,7 @@ def test_prorl_end_to_end():
     assert scored(ends, data) == pytest.approx(scored(gd.credit.end_advantage(S, limit=3), z))
 
 
-# ---- DenseGRPO, TurningPoint-GRPO, VGPO
--------------------------------------------------------------------------------
+# ---- DenseGRPO, TurningPoint-GRPO, VGPO ----
 
 
 def chains():
@@ -316,8 +311,7 @@ def test_vgpo_still_learns_where_the_group_agrees_and_plain_grpo_does_not():
     assert scored(vgpo(S), one(0.0, 0.0) * 2).tolist() == [0.0] * 4
 
 
-# ---- SaFeR-Steer
-------------------------------------------------------------------------------------------------------
+# ---- SaFeR-Steer ----
 
 
 def test_tcsr_mixes_the_worst_turn_and_the_mean():
@@ -348,8 +342,7 @@ def test_survival_keeps_the_last_state_of_ended_dialogues():
     assert survival(safe) == pytest.approx([1.0, 2 / 3, 2 / 3])
 
 
-# ---- TreeRPO
-----------------------------------------------------------------------------------------------------------
+# ---- TreeRPO ----
 
 N = gd.column("n", axis="step")
 
@@ -396,8 +389,7 @@ def test_a_node_with_two_parents_is_an_error():
         gd.credit.node_value(OK, N).score(tree(([1, 3], 1), ([2, 3], 0)))
 
 
-# ---- reducers
----------------------------------------------------------------------------------------------------------
+# ---- reducers ----
 
 REDUCED = {
     "mean": 0.7875, "product": 0.342, "min": 0.5, "max": 0.95, "last": 0.95, "sum_log": -1.0729445, "sum_logit":
@@ -431,8 +423,7 @@ def test_no_step_is_unknown_and_long_products_do_not_underflow_in_logs():
     assert scored(reinforce_step_by_step(S, reducer="sum_log"), one(0.0))[0] == pytest.approx(np.log(1e-6))
 
 
-# ---- RED
---------------------------------------------------------------------------------------------------------------
+# ---- RED ----
 
 
 def test_red_differences_add_up_to_the_sequence_score():
@@ -445,8 +436,7 @@ def test_red_differences_add_up_to_the_sequence_score():
     assert scored(with_kl, one(0.5, 0.3, 0.9, e=0.2, kl=[1, 0, -1])) == pytest.approx([0.2, -0.2, 0.7])
 
 
-# ---- iStar
-------------------------------------------------------------------------------------------------------------
+# ---- iStar ----
 
 
 def test_istar_adds_episode_and_step_advantages():
@@ -471,8 +461,7 @@ def test_istar_keeps_step_credit_where_outcomes_agree():
     assert scored(istar(OK, S, gd.column("old", axis="step")), data).tolist() == [1.0, -1.0]
 
 
-# ---- PiCA
--------------------------------------------------------------------------------------------------------------
+# ---- PiCA ----
 
 
 def test_pica_step_rewards_fall_with_risk_and_with_every_search_beyond_the_third():
@@ -497,8 +486,7 @@ def test_pica_without_a_search_has_only_the_outcome_and_a_length_mismatch_is_an_
         pica(S, OK).score([{"steps": ["a", "b"], "completion": "ab", "s": [0.2], "ok": 1}])
 
 
-# ---- TRACE
-------------------------------------------------------------------------------------------------------------
+# ---- TRACE ----
 
 ELL = [-1.2, -1.2, -0.4]
 
@@ -531,8 +519,7 @@ def test_trace_keeps_turn_credit_without_outcome_spread_and_refuses_a_positive_l
     assert near_zero.tolist() == [0.0]
 
 
-# ---- TACO
--------------------------------------------------------------------------------------------------------------
+# ---- TACO ----
 
 
 def test_taco_routes_the_outcome_to_useful_calls():
@@ -560,8 +547,7 @@ def test_taco_equal_gains_and_all_right_groups_stay_finite():
     assert scored(taco(OK, before, after), mixed) == pytest.approx([1.0], abs=1e-5)
 
 
-# ---- T-REG
-------------------------------------------------------------------------------------------------------------
+# ---- T-REG ----
 
 
 def test_t_reg_token_rewards_and_loss_parts():
@@ -574,8 +560,7 @@ def test_t_reg_token_rewards_and_loss_parts():
     )
 
 
-# ---- ReST-MCTS*
--------------------------------------------------------------------------------------------------------
+# ---- ReST-MCTS* ----
 
 
 def test_rest_values_close_the_gap_on_a_right_path_and_fall_on_wrong_ones():
@@ -602,8 +587,7 @@ def test_uct_backup_and_simulation():
     assert simulated(0.4, 0.8) == pytest.approx(0.6)
 
 
-# ---- CAPO
--------------------------------------------------------------------------------------------------------------
+# ---- CAPO ----
 
 
 def test_capo_levels_and_advantages():

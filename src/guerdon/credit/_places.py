@@ -138,6 +138,6 @@ class _Paths:
         self.end_place = prompt * width + lengths
         size = rollout.ancestor("prompt").size * width
         total = np.bincount(self.place, weights=np.where(self.known, self.returns, 0.0), minlength=size)
-        count = np.bincount(self.place, weights=self.known, minlength=size)
-        count += np.bincount(self.end_place, weights=self.ends, minlength=size)
-        self.baseline: FloatArray = total / np.maximum(count, 1.0)
+        count = np.bincount(self.place[self.known], minlength=size)
+        count = count + np.bincount(self.end_place[self.ends], minlength=size)
+        self.baseline: FloatArray = total / np.maximum(count, 1)

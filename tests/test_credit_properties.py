@@ -1,0 +1,274 @@
+"""Algebra of the credit blocks on random ragged scores with unknowns, against slow obvious references."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import guerdon as gd
+from guerdon import credit
+
+VALUE = st.one_of(
+    st.none(), st.sampled_from([-1.0, 0.0, 0.0, 0.5, 1.0, 0.1 + 0.2, 1e-300]), st.floats(-1e6, 1e6, allow_nan=False)
+)
+SURE = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 1.0, 0.1 + 0.2])
+STEPS = st.lists(VALUE, max_size=5)
+ROW = st.fixed_dictionaries({"prompt": st.sampled_from("abc"), "r": VALUE, "s": STEPS})
+DATA = st.lists(ROW, min_size=1, max_size=10)
+SURE_DATA = st.lists(
+    st.fixed_dictionaries({"prompt": st.sampled_from("ab"), "r": SURE, "s": st.lists(SURE, max_size=5)}),
+    min_size=1,
+    max_size=8,
+)
+R, S = gd.column("r"), gd.column("s", axis="step")
+
+QUICK = settings(max_examples=20, deadline=None)
+EACH = settings(max_examples=8, deadline=None)
+
+ROLLOUT = {
+    "group_relative": credit.group_relative(R),
+    "grpo": credit.group_relative(R, ddof=1, eps=1e-6),
+    "leave_one_out": credit.leave_one_out(R),
+    "pass_at_k": credit.pass_at_k(R, k=2),
+    "pass_at_k_advantage": credit.pass_at_k_advantage(R, k=2),
+    "batch_whiten": credit.batch_whiten(R),
+    "gdpo": credit.gdpo([R, R * 2.0]),
+    "geometric_mean": credit.geometric_mean(S),
+    "harmonic_mean": credit.harmonic_mean(S),
+    "log_product": credit.log_product(S),
+    "logit_sum": credit.logit_sum(S),
+    "position_mean": credit.position_mean(S),
+    "first_error": credit.first_error(S),
+    "end_advantage": credit.end_advantage(S, limit=3),
+}
+STEP = {
+    "prefix_min": credit.prefix_min(S),
+    "prefix_min_skip": credit.prefix_min(S, missing="skip"),
+    "suffix_min": credit.suffix_min(S),
+    "prefix_sum": credit.prefix_sum(S),
+    "prefix_mean": credit.prefix_mean(S),
+    "returns": credit.returns(S, gamma=0.9),
+    "drop": credit.drop(S),
+    "drop_before_last": credit.drop(S, before_last=True),
+    "soft_min": credit.soft_min(S),
+    "gae": credit.gae(R, S),
+    "lambda_return": credit.lambda_return(R, S),
+    "n_step": credit.n_step(R, S, n=2),
+    "window_mean": credit.window_mean(S, width=2, gamma=0.8),
+    "potential_shaping": credit.potential_shaping(S, R),
+    "pay_last": credit.pay_last(S, R),
+    "place_relative": credit.place_relative(S),
+    "place_leave_one_out": credit.place_leave_one_out(S),
+    "position_advantage": credit.position_advantage(S, limit=3),
+    "token_leave_one_out": credit.token_leave_one_out(S),
+    "before_error": credit.before_error(S),
+    "spread": credit.spread(R, S),
+    "spread_last": credit.spread(R, S, how="last"),
+    "spread_share": credit.spread(R, S, how="share"),
+    "reinforce_plus_plus": credit.reinforce_plus_plus(R, S, gamma=0.9),
+}
+
+
+def framed(reward, data):
+    return reward.score(data).framed
+
+
+@pytest.mark.parametrize("name", [*ROLLOUT, *STEP])
+@EACH
+@given(data=DATA)
+def test_no_mix_of_ties_unknowns_singles_and_empty_steps_gives_a_nan(name, data):
+    out = framed({**ROLLOUT, **STEP}[name], data)
+    assert np.isfinite(out.values).all()
+    for item in np.flatnonzero(~out.known):
+        assert out.reason(item)
+    if out.known.all():
+        assert out.reasons is None or not out.unknown_reasons()
+
+
+@pytest.mark.parametrize("name", ["group_relative", "leave_one_out", "pass_at_k_advantage", "batch_whiten"])
+@QUICK
+@given(data=SURE_DATA, shift=st.sampled_from([-3.0, 0.5, 7.0]), scale=st.sampled_from([0.25, 2.0, 8.0]))
+def test_advantages_feel_no_shift_and_scale_or_not_as_their_formula_says(name, data, shift, scale):
+    before = framed(ROLLOUT[name], data)
+    params = {"k": 2, "eps": 0.0} if name == "pass_at_k_advantage" else {"eps": 0.0} if name == "batch_whiten" else {}
+    function = getattr(credit, name)
+    base, moved = framed(function(R, **params), data), framed(function(R * scale + shift, **params), data)
+    factor = scale if name == "leave_one_out" else 1.0
+    assert (before.known == moved.known).all()
+    assert moved.values == pytest.approx(base.values * factor, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [*ROLLOUT, *STEP])
+@EACH
+@given(data=SURE_DATA, seed=st.integers(0, 5))
+def test_the_order_of_rollouts_moves_nothing(name, data, seed):
+    order = np.random.default_rng(seed).permutation(len(data))
+    reward = {**ROLLOUT, **STEP}[name]
+    one, two = reward.score(data).scores, reward.score([data[i] for i in order]).scores
+
+    def split(scores):
+        if scores.axis.name == "rollout":
+            return [[v] for v in np.where(scores.known, scores.values, np.nan)]
+        return np.split(np.where(scores.known, scores.values, np.nan), scores.axis.offsets_over("rollout")[1:-1])
+
+    first, second = split(one), split(two)
+    for place, i in enumerate(order):
+        assert np.asarray(second[place]) == pytest.approx(np.asarray(first[i]), abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", [*ROLLOUT, *STEP])
+@EACH
+@given(data=SURE_DATA)
+def test_the_declared_range_holds_every_known_value(name, data):
+    r, s = gd.column("r", range=(-1, 1)), gd.column("s", axis="step", range=(-1, 1))
+    built = {
+        "leave_one_out": credit.leave_one_out(r), "prefix_min": credit.prefix_min(s), "suffix_min":
+        credit.suffix_min(s), "prefix_mean": credit.prefix_mean(s), "drop": credit.drop(s), "soft_min":
+        credit.soft_min(s), "drop_before_last": credit.drop(s, before_last=True), "window_mean": credit.window_mean(s,
+        width=2, gamma=0.8), "pay_last": credit.pay_last(s, r), "spread_last": credit.spread(r, s, how="last"),
+        "place_leave_one_out": credit.place_leave_one_out(s), "position_mean": credit.position_mean(s),
+        "before_error": credit.before_error(s), "pass_at_k": credit.pass_at_k(r, k=2),
+    }  # fmt: skip
+    reward = built.get(name, {**ROLLOUT, **STEP}[name])
+    out = framed(reward, data)
+    known = out.values[out.known]
+    slack = 1e-12
+    assert (known >= reward.range.low - slack).all()
+    assert (known <= reward.range.high + slack).all()
+
+
+# ---- telescoping and identities ----
+
+
+@QUICK
+@given(SURE_DATA, st.sampled_from([0.5, 0.9, 1.0]))
+def test_potential_shaping_telescopes(data, gamma):
+    for absorb in (True, False):
+        out = framed(credit.potential_shaping(S, R, gamma=gamma, absorb=absorb), data)
+        for row, part in zip(ordered(data), by_rollout(out), strict=True):
+            total = sum(gamma**t * f for t, f in enumerate(part))
+            end = 0.0 if absorb else gamma ** len(part) * row["s"][-1] if len(part) else 0.0
+            assert total == pytest.approx((end - row["r"]) if len(part) else 0.0, abs=1e-9)
+
+
+@QUICK
+@given(SURE_DATA)
+def test_drops_have_the_score_itself_as_reward_to_go(data):
+    assert framed(credit.returns(credit.drop(S)), data).values == pytest.approx(framed(S, data).values, abs=1e-12)
+
+
+@QUICK
+@given(SURE_DATA, st.sampled_from([0.0, 0.9, 1.0]))
+def test_gae_is_returns_minus_value_at_lambda_one_and_the_td_error_at_zero(data, gamma):
+    paid = framed(credit.returns(credit.pay_last(S * 0.0, R), gamma=gamma), data).values
+    value = framed(S, data).values
+    assert framed(credit.gae(R, S, gamma=gamma, lam=1.0), data).values == pytest.approx(paid - value, abs=1e-9)
+    td = framed(credit.n_step(R, S, n=1, gamma=gamma), data).values
+    assert framed(credit.gae(R, S, gamma=gamma, lam=0.0), data).values == pytest.approx(td, abs=1e-9)
+    far = framed(credit.n_step(R, S, n=99, gamma=gamma), data).values
+    assert far == pytest.approx(paid - value, abs=1e-9)
+
+
+@QUICK
+@given(SURE_DATA, st.integers(1, 4))
+def test_n_step_equals_its_definition(data, n):
+    out = by_rollout(framed(credit.n_step(R, S, n=n, gamma=0.9), data))
+    for row, part in zip(ordered(data), out, strict=True):
+        v, last = row["s"], len(row["s"]) - 1
+        for t, a in enumerate(part):
+            paid = 0.9 ** (last - t) * row["r"] if last - t < n else 0.0
+            ahead = 0.9**n * v[t + n] if t + n <= last else 0.0
+            assert a == pytest.approx(paid + ahead - v[t], abs=1e-9)
+
+
+@QUICK
+@given(SURE_DATA)
+def test_the_soft_minimum_lies_between_minimum_and_mean(data):
+    for temperature in (1e-3, 0.1, 10.0):
+        sums = rollout_sums(credit.soft_min(S, temperature=temperature), data)
+        for part, total in zip(by_rollout(framed(S, data)), sums, strict=True):
+            if len(part):
+                assert part.min() - 1e-9 <= total <= part.mean() + 1e-9
+
+
+@QUICK
+@given(SURE_DATA)
+def test_leave_one_out_is_n_over_n_minus_one_times_centred(data):
+    one, other = framed(credit.leave_one_out(R), data), framed(credit.group_relative(R, scale="none"), data)
+    size = np.bincount(one.axis.owner)[one.axis.owner]
+    factor = size / np.maximum(size - 1, 1)
+    assert one.values == pytest.approx(other.values * factor, abs=1e-9)
+
+
+@QUICK
+@given(SURE_DATA)
+def test_sharing_keeps_sums(data):
+    out = rollout_sums(credit.spread(R, S, how="share"), data)
+    last = rollout_sums(credit.spread(R, S, how="last"), data)
+    for row, a, b in zip(ordered(data), out, last, strict=True):
+        assert a == pytest.approx(row["r"] if row["s"] else 0.0, abs=1e-9)
+        assert b == pytest.approx(row["r"] if row["s"] else 0.0, abs=1e-9)
+
+
+@QUICK
+@given(SURE_DATA)
+def test_position_advantages_sum_to_zero_at_every_position_with_their_ends(data):
+    items = framed(credit.position_advantage(S), data)
+    ends = framed(credit.end_advantage(S), data)
+    offsets, prompt = items.axis.offsets_over("rollout"), ends.axis.owner
+    sums = {}
+    for g, (a, b) in enumerate(pairwise(offsets)):
+        for t, value in enumerate([*items.values[a:b], ends.values[g]]):
+            sums[prompt[g], t] = sums.get((prompt[g], t), 0.0) + value
+    assert all(abs(total) < 1e-9 for total in sums.values())
+
+
+@QUICK
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=9), st.integers(1, 5))
+def test_pass_at_k_of_binary_rewards_is_chens_estimator(values, k):
+    n, c = len(values), int(sum(values))
+    out = credit.pass_at_k(R, k=k).score([{"prompt": "p", "r": v} for v in values]).scores
+    if n < k:
+        assert not out.known.any()
+    else:
+        assert out.values[0] == pytest.approx(1 - math.comb(n - c, k) / math.comb(n, k))
+
+
+@QUICK
+@given(DATA)
+def test_one_unknown_step_makes_its_rollout_unknown_and_no_other(data):
+    out = framed(credit.returns(S), data)
+    for row, known, part in zip(ordered(data), split(out.known, out), by_rollout(out), strict=True):
+        broken = None in row["s"]
+        assert not known.any() if broken else known.all()
+        if not broken:
+            assert part == pytest.approx(np.cumsum(row["s"][::-1])[::-1] if row["s"] else [], rel=1e-9, abs=1e-6)
+
+
+@QUICK
+@given(DATA)
+def test_whitening_by_tokens_is_whitening_of_the_tokens(data):
+    short = framed(credit.batch_whiten(R, S), data)
+    long = framed(credit.batch_whiten(credit.spread(R, S)), data)
+    assert (short.known == long.known).all()
+    assert short.values[short.known] == pytest.approx(long.values[long.known], rel=1e-6, abs=1e-9)
+
+
+def ordered(data):
+    first = list(dict.fromkeys(row["prompt"] for row in data))
+    return sorted(data, key=lambda row: first.index(row["prompt"]))
+
+
+def split(values, scores):
+    return np.split(values, scores.axis.offsets_over("rollout")[1:-1])
+
+
+def by_rollout(scores):
+    return split(scores.values, scores)
+
+
+def rollout_sums(reward, data):
+    return [part.sum() for part in by_rollout(framed(reward, data))]
