@@ -63,8 +63,8 @@ def program_text(extracted: Extracted, task: CallTask | TestTask) -> str:
     if prompt and parsed(prompt) is not None:
         if defines(code, task.entry_point):
             code = f"{prompt}\n\n{code}"
-        elif parsed(prompt + code) is None and parsed(body := prompt + textwrap.indent(code, "    ")) is not None:
-            code = body
+        elif code.strip() and not code.startswith((" ", "\t", "\n")) and parsed(prompt + code) is None:
+            code = prompt + textwrap.indent(code, "    ")
         else:
             code = prompt + code
     return f"{task.setup}\n{code}" if task.setup else code

@@ -32,7 +32,6 @@ def answer_calls(request: dict[str, Any]) -> NoReturn:
         channel.send({"load": _failure(error)})
         leave()
     for number, call in enumerate(task["calls"]):
-        observer.look()
         channel.send({"id": number, **_outcome(partial(_apply, target, call))})
     observer.look()
     channel.send({"end": len(task["calls"])})
@@ -116,7 +115,8 @@ def serve(request: dict[str, Any]) -> NoReturn:
         channel.send({"load": _failure(error)})
         leave()
     for number, order in enumerate(_lines(FROM_PEER)):
-        observer.look()
+        if number == 1:  # all that the loading of the program has done
+            observer.look()
         channel.send({"id": number, **_outcome(partial(workshop.perform, order))})
     leave()
 

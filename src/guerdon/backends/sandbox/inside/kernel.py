@@ -96,8 +96,3 @@ class Filter:
         """Confine this process and its children; needs no-new-privileges."""
         result = _libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(self._program), 0, 0)
         _checked(result, "prctl SECCOMP")
-
-
-def populate(address: int, length: int, *, write: bool) -> None:
-    """Map a range's pages in one call instead of one fault each; silently useless before Linux 5.14."""
-    _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(length), 23 if write else 22)

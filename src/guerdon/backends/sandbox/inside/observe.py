@@ -12,6 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 _MAX_NOTES = 32
@@ -38,6 +39,13 @@ _NOTED = {
 }
 _QUIET_FOLDERS = (sys.prefix, sys.base_prefix, sys.exec_prefix, "/usr/", "/dev/null", "/dev/urandom", "/tmp/")
 _SOURCE = "solution.py"
+# Few on purpose: to look at an object is to copy its page in a forked process.
+_LIKELY = (
+    (builtins, ("abs", "all", "any", "isinstance", "len", "sorted", "sum", "round", "open", "print", "type", "AssertionError")),
+    (math, ("isclose", "fabs")),
+    (json, ("dumps", "loads")),
+    (os, ("write", "_exit")),
+)
 
 
 def _asked_by_candidate() -> bool:
@@ -57,20 +65,18 @@ class Observer:
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
         self._seen: set[str] = set()
-        self._originals: list[tuple[Any, str, dict[str, Any]]] = []
+        self._originals: list[tuple[ModuleType, str, object]] = []
 
     def watch(self) -> None:
         """From here on; the hook can't be taken out again."""
-        self._originals = [(module, module.__name__, dict(vars(module))) for module in (builtins, math, json)]
+        self._originals = [(module, name, getattr(module, name)) for module, names in _LIKELY for name in names]
         sys.addaudithook(self._audit)
 
     def look(self) -> None:
-        """Note standard functions that have been replaced since `watch`."""
+        """Note those functions that graders rely on and that have been replaced since `watch`."""
         for module, name, original in self._originals:
-            current = vars(module)
-            for key, value in original.items():
-                if current.get(key) is not value and key != "_":
-                    self._add(f"replaced {name}.{key}")
+            if vars(module).get(name) is not original:
+                self._add(f"replaced {module.__name__}.{name}")
 
     def _add(self, text: str) -> None:
         if text not in self._seen and len(self._seen) < _MAX_NOTES:
