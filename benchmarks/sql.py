@@ -19,9 +19,9 @@ from pathlib import Path
 
 import sqlglot.parser
 
-from guerdon.verify.sql import Grading, Limits, SqlTask, check_sql_many
-from guerdon.verify.sql.gold import run_gold
-from guerdon.verify.sql.run import Job, execute
+from guerdon.verify.queries import Grading, Limits, SqlTask, check_sql_many
+from guerdon.verify.queries.gold import run_gold
+from guerdon.verify.queries.run import Job, execute
 
 CITIES = ["Bern", "Basel", "Chur", "Zug", "Genf"]
 

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from guerdon.verify.sql import Grading, Limits, SqlTask, check_sql, check_sql_many
-from guerdon.verify.sql.databases import CopyRequest, build_database, database_hash, perturbed_copy
-from guerdon.verify.sql.run import Job, execute
-from guerdon.verify.sql.worker import execute_all
+from guerdon.verify.queries import Grading, Limits, SqlTask, check_sql, check_sql_many
+from guerdon.verify.queries.databases import CopyRequest, build_database, database_hash, perturbed_copy
+from guerdon.verify.queries.run import Job, execute
+from guerdon.verify.queries.worker import execute_all
 
 LIMIT = 0.5
 
@@ -180,7 +180,7 @@ def test_attacks_are_refused_with_the_reason_and_change_nothing(database, attack
 
 @pytest.mark.parametrize(("attack", "reason"), [row for row in REFUSED if "()" in row[1] or "sqlite_" in row[1]])
 def test_sqlite_refuses_by_itself_when_the_parser_is_fooled(database, attack, reason):
-    from guerdon.verify.sql.lite import run_sqlite
+    from guerdon.verify.queries.lite import run_sqlite
 
     result = run_sqlite(Job(attack, database), time.monotonic() + LIMIT)
     assert result.state in ("refused", "error")
@@ -191,7 +191,7 @@ def test_sqlite_refuses_by_itself_when_the_parser_is_fooled(database, attack, re
     ["ATTACH ':memory:' AS x", "PRAGMA query_only = 0", "DELETE FROM users", "SELECT 1; DROP TABLE users", "BEGIN"],
 )
 def test_the_connection_alone_denies_what_the_guard_refuses(database, attack):
-    from guerdon.verify.sql.lite import run_sqlite
+    from guerdon.verify.queries.lite import run_sqlite
 
     assert run_sqlite(Job(attack, database), time.monotonic() + LIMIT).state == "refused"
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guerdon.verify.sql.compare import Expected, Tolerance, canonical, compare_rows, match_rows
+from guerdon.verify.queries.compare import Expected, Tolerance, canonical, compare_rows, match_rows
 
 
 def one_block(rows, ordered=False):

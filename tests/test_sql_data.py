@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from guerdon.verify.sql import build_database, check_sql
-from guerdon.verify.sql.partial import schema_linking
+from guerdon.verify.queries import build_database, check_sql
+from guerdon.verify.queries.partial import schema_linking
 
 
 def rows(folder, name):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guerdon.verify.sql.partial import jaccard, ngram_similarity, schema_items, schema_linking
+from guerdon.verify.queries.partial import jaccard, ngram_similarity, schema_items, schema_linking
 
 GOLD = "select name from users where age > 30"
 ALMOST = "select name from users where age >= 30"

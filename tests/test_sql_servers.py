@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from guerdon.verify.sql import Limits, check_sql
-from guerdon.verify.sql.run import Job
-from guerdon.verify.sql.worker import execute_all
+from guerdon.verify.queries import Limits, check_sql
+from guerdon.verify.queries.run import Job
+from guerdon.verify.queries.worker import execute_all
 
 LIMIT = 0.5
 ROWS = ", ".join(f"('u{i}', {i % 12}, {i / 7})" for i in range(60))
@@ -134,7 +134,7 @@ def test_bombs_end_within_the_limit_and_a_fifth_of_a_second(server, bomb):
 
 
 def test_duckdb_alone_denies_what_the_guard_refuses(duckdb_file, tmp_path):
-    from guerdon.verify.sql.duck import run_duckdb
+    from guerdon.verify.queries.duck import run_duckdb
 
     for attack in (
         "SELECT 1; SELECT 2",
@@ -152,7 +152,7 @@ def test_duckdb_alone_denies_what_the_guard_refuses(duckdb_file, tmp_path):
 
 
 def test_postgres_alone_denies_what_the_guard_refuses(postgres_dsn):
-    from guerdon.verify.sql.postgres import run_postgres
+    from guerdon.verify.queries.postgres import run_postgres
 
     for attack in (
         "SELECT 1; SELECT 2",
@@ -168,7 +168,7 @@ def test_postgres_alone_denies_what_the_guard_refuses(postgres_dsn):
 
 
 def test_postgres_time_out_cannot_be_switched_off(postgres_dsn):
-    from guerdon.verify.sql.postgres import run_postgres
+    from guerdon.verify.queries.postgres import run_postgres
 
     started = time.monotonic()
     job = Job(

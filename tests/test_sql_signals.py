@@ -8,7 +8,7 @@ import pytest
 
 import guerdon as gd
 from guerdon.methods.reasoning_sql import WEIGHTS, reasoning_sql
-from guerdon.verify.sql.signals import sql, sql_ngrams, sql_runs, sql_schema
+from guerdon.verify.queries.signals import sql, sql_ngrams, sql_runs, sql_schema
 
 GOLD = "select name from users where age > 30"
 ALMOST = "select name from users where age >= 30"

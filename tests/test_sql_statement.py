@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from guerdon.verify.sql.statement import MAX_STATEMENT, extract_sql, guard
+from guerdon.verify.queries.statement import MAX_STATEMENT, extract_sql, guard
 
 EXTRACTIONS = [
     ("```sql\nSELECT 1\n```", "SELECT 1", "fence"),

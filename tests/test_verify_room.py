@@ -26,9 +26,9 @@ def test_every_public_name_is_there_and_an_unknown_one_is_an_error():
 
 
 def test_a_signal_keeps_its_name_beside_a_subpackage_of_that_name():
-    importlib.import_module("guerdon.verify.sql.check")
+    importlib.import_module("guerdon.verify.queries.check")
     assert isinstance(gd.verify.sql, gd.Signal)
-    assert callable(importlib.import_module("guerdon.verify.sql").check_sql)
+    assert callable(importlib.import_module("guerdon.verify.queries").check_sql)
 
 
 def test_every_signal_states_its_range_and_key():

@@ -10,8 +10,8 @@ from guerdon.core.reward import Reward
 from guerdon.methods._registry import method
 from guerdon.shape import weighted_sum
 from guerdon.verify._format import format as tag_format
-from guerdon.verify.sql.signals import sql, sql_ngrams, sql_runs, sql_schema
-from guerdon.verify.sql.statement import Dialect
+from guerdon.verify.queries.signals import sql, sql_ngrams, sql_runs, sql_schema
+from guerdon.verify.queries.statement import Dialect
 
 WEIGHTS: Mapping[str, float] = {
     "execution": 3.0,
@@ -56,7 +56,7 @@ def reasoning_sql(
 
     ``weights`` by name (`WEIGHTS` for those not given; ours, the paper's were not recovered). Raises
     ``ValueError`` unless execution weighs more than all others together: then no wrong query can beat a
-    right one. The other parameters are those of `guerdon.verify.sql`. Unknown where the execution
+    right one. The other parameters are those of `guerdon.verify.queries`. Unknown where the execution
     verdict or another term is unknown.
 
     Traps: empty results match trivially (unknown here); the partial terms need the gold and can be

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from guerdon.verify.answer_signals import math, units
     from guerdon.verify.answers import check_answer, equivalent
     from guerdon.verify.code import check_code
-    from guerdon.verify.sql import check_sql
-    from guerdon.verify.sql.signals import sql, sql_ngrams, sql_runs, sql_schema
+    from guerdon.verify.queries import check_sql
+    from guerdon.verify.queries.signals import sql, sql_ngrams, sql_runs, sql_schema
 
 _HOMES = {
     "_across": ("distinct", "majority", "step_repeats"),
@@ -38,8 +38,8 @@ _HOMES = {
     "answer_signals": ("math", "units"),
     "answers": ("check_answer", "equivalent"),
     "code": ("check_code",),
-    "sql": ("check_sql",),
-    "sql.signals": ("sql", "sql_ngrams", "sql_runs", "sql_schema"),
+    "queries": ("check_sql",),
+    "queries.signals": ("sql", "sql_ngrams", "sql_runs", "sql_schema"),
 }
 _HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
 

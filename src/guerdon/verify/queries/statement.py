@@ -9,6 +9,8 @@ from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
+from guerdon.core.errors import MissingExtraError
+
 if TYPE_CHECKING:
     from sqlglot import exp
 
@@ -198,7 +200,7 @@ def _sqlglot() -> ModuleType:
     try:
         import sqlglot
     except ImportError as error:
-        raise ImportError("SQL rewards need sqlglot: pip install 'guerdon[sql]'") from error
+        raise MissingExtraError("sqlglot, which SQL rewards need,", "sql") from error
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns on stderr about each unusual statement
     return sqlglot
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from guerdon.verify.sql.statement import Dialect, guard
+from guerdon.verify.queries.statement import Dialect, guard
 
 State = Literal["ok", "refused", "syntax", "error", "timeout", "rows", "bytes", "memory", "unavailable"]
 Row = tuple[Any, ...]
@@ -96,15 +96,15 @@ def execute_unguarded(job: Job) -> QueryResult:
 
 def _engine(dialect: Dialect) -> Engine:
     if dialect == "sqlite":
-        from guerdon.verify.sql.lite import run_sqlite
+        from guerdon.verify.queries.lite import run_sqlite
 
         return run_sqlite
     if dialect == "duckdb":
-        from guerdon.verify.sql.duck import run_duckdb
+        from guerdon.verify.queries.duck import run_duckdb
 
         return run_duckdb
     if dialect == "postgres":
-        from guerdon.verify.sql.postgres import run_postgres
+        from guerdon.verify.queries.postgres import run_postgres
 
         return run_postgres
     raise ValueError(f"unknown SQL dialect {dialect!r}: use 'sqlite', 'duckdb' or 'postgres'")

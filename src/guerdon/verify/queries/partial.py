@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from guerdon.verify.sql.statement import Dialect, SyntaxProblem, guard, parse
+from guerdon.verify.queries.statement import Dialect, SyntaxProblem, guard, parse
 
 if TYPE_CHECKING:
     from sqlglot import exp

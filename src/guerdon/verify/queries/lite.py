@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from guerdon.verify.sql.run import Job, Limits, QueryResult, collect
+from guerdon.verify.queries.run import Job, Limits, QueryResult, collect
 
 MAX_CONNECTIONS = 16
 _PROGRESS_EVERY = 1000

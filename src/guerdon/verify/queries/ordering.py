@@ -8,8 +8,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from guerdon.verify.sql.compare import Expected, Row
-from guerdon.verify.sql.statement import Dialect, guard, parse
+from guerdon.verify.queries.compare import Expected, Row
+from guerdon.verify.queries.statement import Dialect, guard, parse
 
 if TYPE_CHECKING:
     from sqlglot import exp

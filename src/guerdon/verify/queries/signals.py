@@ -9,12 +9,12 @@ from typing import Any, Literal, NamedTuple
 from guerdon.core.rollout import Rollout
 from guerdon.core.scores import Score
 from guerdon.core.signal import signal
-from guerdon.verify.sql.check import Grading, SqlTask, Verdict, check_sql_many
-from guerdon.verify.sql.databases import build_database
-from guerdon.verify.sql.partial import ngram_similarity, schema_linking
-from guerdon.verify.sql.run import Job, Limits, QueryResult
-from guerdon.verify.sql.statement import Dialect, extract_sql
-from guerdon.verify.sql.worker import execute_all, sql_pool
+from guerdon.verify.queries.check import Grading, SqlTask, Verdict, check_sql_many
+from guerdon.verify.queries.databases import build_database
+from guerdon.verify.queries.partial import ngram_similarity, schema_linking
+from guerdon.verify.queries.run import Job, Limits, QueryResult
+from guerdon.verify.queries.statement import Dialect, extract_sql
+from guerdon.verify.queries.worker import execute_all, sql_pool
 
 _BUILD_SECONDS = 60.0
 _PARSE_SECONDS = 5.0
@@ -108,7 +108,7 @@ def sql_runs(
 def sql_schema(rollouts: Sequence[Rollout], *, gold: str = "answer", dialect: Dialect = "sqlite") -> list[Score]:
     """Jaccard similarity of the tables and columns that the completion's SQL and the gold statement use.
 
-    See `guerdon.verify.sql.partial.schema_linking`. 0 without a statement that parses; unknown without a gold
+    See `guerdon.verify.queries.partial.schema_linking`. 0 without a statement that parses; unknown without a gold
     that does. It can be farmed by copying the schema: give it less weight than execution.
     """
     found = [extract_sql(rollout.final).sql for rollout in rollouts]
@@ -136,7 +136,7 @@ def sql_ngrams(
 ) -> Score:
     """Jaccard similarity of the token n-grams of the completion's SQL and of the gold statement, lower-cased.
 
-    See `guerdon.verify.sql.partial.ngram_similarity`. 0 without a statement; unknown without a gold.
+    See `guerdon.verify.queries.partial.ngram_similarity`. 0 without a statement; unknown without a gold.
 
     >>> sql_ngrams(Rollout("```sql\\nselect a from t\\n```", answer="SELECT a FROM u")).value
     0.5

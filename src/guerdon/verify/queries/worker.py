@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 
 from guerdon.core.workers import Outcome, WorkerPool
-from guerdon.verify.sql.run import Job, QueryResult, execute
-from guerdon.verify.sql.statement import Dialect, guard
+from guerdon.verify.queries.run import Job, QueryResult, execute
+from guerdon.verify.queries.statement import Dialect, guard
 
 KILL_AFTER = 0.1
 """Seconds past a job's own limit at which its worker is killed; the engines' own deadlines come first."""
@@ -39,11 +39,11 @@ def execute_all(jobs: list[Job], pool: WorkerPool | None = None) -> list[QueryRe
 def _entry(dialect: Dialect) -> Callable[[Job], QueryResult]:
     """The function to send to workers: its module loads what the dialect needs before any deadline starts."""
     if dialect == "duckdb":
-        from guerdon.verify.sql.duck import execute_duckdb
+        from guerdon.verify.queries.duck import execute_duckdb
 
         return execute_duckdb
     if dialect == "postgres":
-        from guerdon.verify.sql.postgres import execute_postgres
+        from guerdon.verify.queries.postgres import execute_postgres
 
         return execute_postgres
     return execute
@@ -68,5 +68,5 @@ def sql_pool() -> WorkerPool:
     global _pool
     with _lock:
         if _pool is None:
-            _pool = WorkerPool(preload=("guerdon.verify.sql.worker",), memory_bytes=WORKER_MEMORY, name="sql")
+            _pool = WorkerPool(preload=("guerdon.verify.queries.worker",), memory_bytes=WORKER_MEMORY, name="sql")
         return _pool

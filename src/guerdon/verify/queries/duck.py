@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 
-from guerdon.verify.sql.run import Job, QueryResult, collect, execute
+from guerdon.core.errors import MissingExtraError
+from guerdon.verify.queries.run import Job, QueryResult, collect, execute
 
 try:
     import duckdb
 except ImportError as error:
-    raise ImportError("the DuckDB dialect needs duckdb: pip install 'guerdon[sql]'") from error
+    raise MissingExtraError("duckdb, which the DuckDB dialect needs,", "sql") from error
 
 
 def execute_duckdb(job: Job) -> QueryResult:

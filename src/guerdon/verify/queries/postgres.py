@@ -9,12 +9,13 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from guerdon.verify.sql.run import Job, QueryResult, collect, execute
+from guerdon.core.errors import MissingExtraError
+from guerdon.verify.queries.run import Job, QueryResult, collect, execute
 
 try:
     import psycopg
 except ImportError as error:
-    raise ImportError("the PostgreSQL dialect needs psycopg: pip install 'guerdon[postgres]'") from error
+    raise MissingExtraError("psycopg, which the PostgreSQL dialect needs,", "postgres") from error
 
 _GRACE = 0.05
 

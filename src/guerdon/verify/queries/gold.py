@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from guerdon.core.workers import WorkerPool
-from guerdon.verify.sql.compare import Expected, compare_rows
-from guerdon.verify.sql.databases import Probe, database_hash
-from guerdon.verify.sql.ordering import Ranking, expected_result, ranking
-from guerdon.verify.sql.run import Job, QueryResult, execute, execute_unguarded
-from guerdon.verify.sql.statement import Dialect, guard, parse
-from guerdon.verify.sql.worker import KILL_AFTER, failure, sql_pool
+from guerdon.verify.queries.compare import Expected, compare_rows
+from guerdon.verify.queries.databases import Probe, database_hash
+from guerdon.verify.queries.ordering import Ranking, expected_result, ranking
+from guerdon.verify.queries.run import Job, QueryResult, execute, execute_unguarded
+from guerdon.verify.queries.statement import Dialect, guard, parse
+from guerdon.verify.queries.worker import KILL_AFTER, failure, sql_pool
 
 if TYPE_CHECKING:
     from sqlglot import exp
