@@ -204,7 +204,7 @@ def start(folder, name, total, size):
 @pytest.mark.parametrize("name", ["out.parquet", "out.jsonl"])
 def test_killed_again_and_again_no_row_is_lost_or_doubled(name, tmp_path):
     rng, total, progress = random.Random(7), 40_000, []
-    for _ in range(6):
+    for _ in range(5):
         process = start(tmp_path, name, total, 20)
         progress += [int(w) for w in process.stdout.readline().split() if w.isdigit()]
         time.sleep(rng.uniform(0.0, 0.3))
@@ -213,10 +213,9 @@ def test_killed_again_and_again_no_row_is_lost_or_doubled(name, tmp_path):
         process.stdout.close()
     assert progress == sorted(progress)
     assert progress[-1] > progress[0]
-    for _ in range(2):
-        process = start(tmp_path, name, total, 500)
-        process.communicate(timeout=60)
-        assert process.returncode == 0
+    process = start(tmp_path, name, total, 500)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
     assert os.listdir(tmp_path) == [name]
     rows = pq.read_table(tmp_path / name).to_pylist() if name.endswith("parquet") else read_json(tmp_path / name)
     assert rows == [{"row": r, "reward": r / 3} for r in range(total)]

@@ -56,6 +56,7 @@ def test_no_items_give_no_outcomes(pool):
 
 
 def test_one_hang_in_c_code_costs_one_deadline_and_only_its_own_item(pool):
+    pool.map(catastrophic, [0] * 16, timeout=20.0)  # both workers import this module
     start = time.monotonic()
     outcomes = pool.map(catastrophic, range(100), timeout=0.5)
     assert time.monotonic() - start < 2.5
@@ -247,6 +248,21 @@ def test_a_function_that_forks_returns_once(pool):
 
     assert [o.value for o in pool.map(twins, range(4), timeout=5.0)] == [0, 1, 2, 3]
     assert [o.value for o in pool.map(len, ["a"], timeout=5.0)] == [1]
+
+
+def test_a_replacement_has_loaded_the_function_before_it_is_needed(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_import.py").write_text(
+        "import time\nLOADED = time.monotonic()\n"
+        "def f(hang):\n    time.sleep(60 if hang else 0)\n    return time.monotonic() - LOADED\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import slow_to_import
+
+    with WorkerPool(1) as pool:
+        outcomes = pool.map(slow_to_import.f, [True, False] * 4, timeout=0.5)
+    assert [o.kind for o in outcomes] == ["timeout", "ok"] * 4
+    assert outcomes[1].value < 0.4  # the first replacement loads it when it is needed
+    assert min(o.value for o in outcomes[3::2]) > 0.1
 
 
 def test_what_a_killed_function_had_started_is_killed_too(pool, tmp_path):

@@ -318,4 +318,4 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         tracemalloc.stop()
         return top
 
-    assert peak(8000) < peak(2000) + (2 << 20)
+    assert peak(4000) < peak(1000) + (2 << 20)

@@ -44,6 +44,7 @@ class Job(Generic[R]):
     missing: int = 0
     mean_seconds: float = -1.0
     failed_loads: int = 0
+    kills: int = 0  # workers that it has cost
 
     @property
     def over(self) -> bool:
@@ -149,6 +150,11 @@ class Worker:
     def position(self) -> int | None:
         """Which item of its chunk it runs (None: it has not taken the chunk up)."""
         return self.slate.position if self.slate.chunk == self.chunk_number else None
+
+    @property
+    def busy(self) -> bool:
+        """It runs items, as against waiting or loading a function in advance."""
+        return self.job is not None and bool(self.chunk)
 
     @property
     def item(self) -> int | None:

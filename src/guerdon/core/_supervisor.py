@@ -114,7 +114,7 @@ class Supervisor:
         return [w for w in self._workers.values() if w.job is not None and not w.doomed]
 
     def _idle(self) -> int:
-        return self._size - sum(w.job is not None or bool(w.doomed) for w in self._workers.values())
+        return self._size - sum(w.busy or bool(w.doomed) for w in self._workers.values())
 
     def _check_deadlines(self, now: float) -> None:
         for worker in self._busy():
@@ -139,12 +139,28 @@ class Supervisor:
         for _ in range(self._idle()):
             job = self._next_job()
             if job is None:
-                return
-            worker = next((w for w in self._workers.values() if w.job is None and not w.doomed), None)
-            worker = worker or self._start_worker()
-            self._chunk_count += 1
-            worker.assign(job, job.take(self._size), self._chunk_count)
-            self._attend(worker, selectors.EVENT_WRITE)
+                break
+            self._give(job, job.take(self._size))
+        self._keep_spare()
+
+    def _give(self, job: Job[Any], chunk: list[int]) -> None:
+        free = [w for w in self._workers.values() if w.job is None and not w.doomed]
+        worker = next((w for w in free if job.key in w.known), free[0] if free else None) or self._start_worker()
+        self._chunk_count += 1
+        worker.assign(job, chunk, self._chunk_count)
+        self._attend(worker, selectors.EVENT_WRITE)
+
+    def _keep_spare(self) -> None:
+        """A job that has cost a worker may cost more: have one ready, beyond the size, that has loaded its function.
+
+        It does so while the others work, so that the next replacement starts without the import's delay.
+        """
+        job = next((j for j in self._jobs if j.kills and not j.over), None)
+        alive = [w for w in self._workers.values() if not w.doomed]
+        if job is None or len(alive) > self._size or any(w.job is not None and not w.chunk for w in alive):
+            return
+        if not any(w.job is None and job.key in w.known for w in alive):
+            self._give(job, [])
 
     def _next_job(self) -> Job[Any] | None:
         """Take turns between the jobs, so that a small one does not wait for a large one."""
@@ -225,6 +241,8 @@ class Supervisor:
     def _kill(self, worker: Worker, why: str) -> None:
         if not worker.doomed and self._nursery is not None:
             worker.doomed = why
+            if worker.job is not None:
+                worker.job.kills += 1
             self._nursery.kill(worker.number)
 
     def _hear(self, nursery: NurseryLink) -> None:
