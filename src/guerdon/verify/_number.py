@@ -81,7 +81,7 @@ def number(
     golds = references(rollout, reference)
     if not golds:
         return Score.unknown(NO_REFERENCE)
-    known = [gold for gold in (_of_reference(g, percent, decimal) for g in golds) if gold is not None]
+    known = [gold for g in golds if (gold := _of_reference(g, percent, decimal)) is not None]
     if not known:
         return Score.unknown("no number in the reference answer", reference=shown(golds[0]))
     found = find_number(written(rollout, part), extract, percent, decimal)

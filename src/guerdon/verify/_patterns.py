@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal
@@ -15,6 +16,8 @@ MAX_PATTERN = 2_000
 """Characters of a regular expression."""
 MAX_KEYWORDS = 1_000
 _MAX_MEMORY = 16 << 20
+_WORDS = re.compile(r"\w+|[^\w\s]")
+_SIGNS_APART = {i: f" {chr(i)} " for i in range(128) if not chr(i).isalnum() and not chr(i).isspace() and chr(i) != "_"}
 
 
 @signal(key="verify.regex", version=1, range=(0, 1))
@@ -66,14 +69,8 @@ def keywords(
 def _spaced(text: str, case: bool) -> str:
     """Words and signs with single spaces between and around them."""
     folded = text if case else text.casefold()
-    return " " + " ".join(_words().findall(folded)) + " "
-
-
-@lru_cache(maxsize=1)
-def _words() -> Any:
-    import re
-
-    return re.compile(r"\w+|[^\w\s]")
+    words = folded.translate(_SIGNS_APART).split() if folded.isascii() else _WORDS.findall(folded)
+    return f" {' '.join(words)} "
 
 
 @lru_cache(maxsize=256)

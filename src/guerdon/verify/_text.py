@@ -13,7 +13,8 @@ from guerdon.core.signal import signal
 from guerdon.verify._reading import NO_REFERENCE, Part, marked, references, shown, written
 
 _PUNCTUATION = re.compile(r"[^\w\s]|_")
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_NO_SIGNS = {i: " " for i in range(128) if not chr(i).isalnum() and not chr(i).isspace()}
+_ARTICLES = frozenset({"a", "an", "the"})
 _MAX_REFERENCE_TOKENS = 100_000
 
 
@@ -83,10 +84,10 @@ def normalised(raw: str, articles: bool = False) -> str:
     ('cat sat', 'a', '?!')
     """
     folded = (raw if raw.isascii() else unicodedata.normalize("NFKC", raw)).casefold()
-    plain = _PUNCTUATION.sub(" ", folded)
-    if not articles and (short := " ".join(_ARTICLES.sub(" ", plain).split())):
+    words = (folded.translate(_NO_SIGNS) if folded.isascii() else _PUNCTUATION.sub(" ", folded)).split()
+    if not articles and (short := " ".join([w for w in words if w not in _ARTICLES])):
         return short
-    return " ".join(plain.split()) or " ".join(folded.split())
+    return " ".join(words) or " ".join(folded.split())
 
 
 def _equal(rollout: Rollout, form: Callable[[str], str], extract: str, reference: str, part: Part) -> Score:
