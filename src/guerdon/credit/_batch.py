@@ -16,7 +16,7 @@ from guerdon.core.scores import Scores
 from guerdon.core.transform import transform
 from guerdon.credit._kernels import suffix_discounted
 from guerdon.credit._rollouts import settled
-from guerdon.credit._spread import at_last
+from guerdon.credit._spread import at_last, repeated_verdict
 from guerdon.shape._normalise import centre, normalised_sum
 
 
@@ -42,7 +42,10 @@ def batch_whiten(
     return _whitened(x, lengths.astype(np.float64), shift, ddof, eps).broadcast(like.axis)
 
 
-def _whitened(x: Scores, weights: FloatArray | None, shift: bool, ddof: int, eps: float) -> Scores:
+def _whitened(
+    x: Scores, weights: FloatArray | None, shift: bool, ddof: int, eps: float, *, reuse: bool = False
+) -> Scores:
+    """See `batch_whiten`; writes into the values of ``x`` with ``reuse``."""
     live = x.known if weights is None else x.known & (weights > 0)
     everything = x.reasons is None and weights is None
     values = x.values if everything else x.values[live]
@@ -53,7 +56,7 @@ def _whitened(x: Scores, weights: FloatArray | None, shift: bool, ddof: int, eps
         return Scores(x.axis, np.zeros(len(x)) if shift else x.values, x.known, x.reasons)
     share = None if weights is None else weights[live] / count
     mean = float(values.mean() if share is None else values @ share)
-    out = x.values - mean
+    out = np.subtract(x.values, mean, out=x.values if reuse else None)
     off = out if everything else out[live]
     square = float(off @ off / count if share is None else (off * off) @ share)
     factor = 1.0 / math.sqrt(square * count / max(count - ddof, 1.0) + eps)
@@ -87,8 +90,8 @@ def reinforce_plus_plus(
         out: Scores = batch_whiten.function(paid, like, eps=eps)
         return out
     returns = suffix_discounted(at_last(paid, like.axis), like.axis.offsets_over("rollout"), gamma, reuse=True)
-    below = paid.broadcast(like.axis)
-    return _whitened(Scores(like.axis, returns, below.known, below.reasons), None, True, 1, eps)
+    known, reasons = repeated_verdict(paid, like.axis)
+    return _whitened(Scores(like.axis, returns, known, reasons), None, True, 1, eps, reuse=True)
 
 
 @transform("credit.gdpo", version=1, groups=True)

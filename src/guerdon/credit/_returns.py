@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from guerdon.core.axis import BoolArray, FloatArray
+from guerdon.core.axis import Axis, BoolArray, FloatArray
 from guerdon.core.scores import ObjectArray, Scores
 from guerdon.core.transform import transform
 from guerdon.credit import _kernels as kernels
@@ -31,7 +31,7 @@ def gae(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: float = 0.95)
     [0.375, 0.25]
     """
     known, reasons = _known(reward, value)
-    values = kernels.gae(_on_axis(reward, value), _plain(value), value.axis.offsets_over("rollout"), gamma, lam)
+    values = kernels.gae(_on_axis(reward, value.axis), _plain(value), value.axis.offsets_over("rollout"), gamma, lam)
     return settled(value.axis, values, known, reasons)
 
 
@@ -65,11 +65,10 @@ def n_step(reward: Scores, value: Scores, *, n: int = 1, gamma: float = 1.0) -> 
     offsets = value.axis.offsets_over("rollout")
     known, reasons = _known(reward, value)
     v = _plain(value)
-    out = kernels.window_sums(_on_axis(reward, value), offsets, n, gamma)
-    out -= v
-    reached = np.flatnonzero(np.diff(offsets) > n)
-    if len(reached):
+    out = np.negative(v)
+    if len(offsets) > 1 and int(np.diff(offsets).max()) > n:
         kernels.add_ahead(out, v, offsets, n, gamma**n)
+    _add_windows(out, reward, value.axis, n, gamma)
     return settled(value.axis, out, known, reasons)
 
 
@@ -124,6 +123,25 @@ def potential_shaping(
     return settled(potential.axis, gamma * after - before, known, reasons)
 
 
+def _add_windows(out: FloatArray, reward: Scores, axis: Axis, n: int, gamma: float) -> None:
+    """``out[t] += sum_{j<n} gamma^j r_{t+j}``; rewards paid at a few items only reach the ``n`` before each of them."""
+    if n < 1:
+        raise ValueError(f"n={n!r} must be at least 1")
+    offsets = axis.offsets_over("rollout")
+    dense = reward.axis.name == axis.name
+    paid = reward if reward.axis.has("rollout") else reward.broadcast(axis.ancestor("rollout"))
+    if dense or n * len(paid) > axis.size:
+        out += kernels.window_sums(_on_axis(reward, axis), offsets, n, gamma)
+        return
+    span = axis.offsets_over(paid.axis.name)
+    at, filled = kernels.last_items(span), np.diff(span) > 0
+    amount, first = _plain(paid)[filled], offsets[np.searchsorted(offsets, at, side="right") - 1]
+    for j in range(n):
+        inside = at - j >= first
+        at, amount, first = at[inside], amount[inside], first[inside]
+        out[at - j] += gamma**j * amount
+
+
 def _known(reward: Scores, value: Scores) -> tuple[BoolArray, ObjectArray | None]:
     if reward.axis.has("rollout"):
         return both_known(value, reward)
@@ -135,9 +153,9 @@ def _plain(x: Scores) -> FloatArray:
     return x.values if x.reasons is None else np.where(x.known, x.values, 0.0)
 
 
-def _on_axis(reward: Scores, value: Scores) -> FloatArray:
-    """A fresh array of rewards on the axis of ``value``."""
-    if reward.axis.name == value.axis.name:
+def _on_axis(reward: Scores, axis: Axis) -> FloatArray:
+    """A fresh array of rewards on ``axis``."""
+    if reward.axis.name == axis.name:
         return np.where(reward.known, reward.values, 0.0) if reward.reasons is not None else reward.values.copy()
-    paid = reward if reward.axis.has("rollout") else reward.broadcast(value.axis.ancestor("rollout"))
-    return at_last(paid, value.axis)
+    paid = reward if reward.axis.has("rollout") else reward.broadcast(axis.ancestor("rollout"))
+    return at_last(paid, axis)

@@ -48,9 +48,7 @@ def spread(x: Scores, like: Scores, *, how: How = "repeat") -> Scores:
     values = np.zeros(like.axis.size)
     filled = lengths > 0
     values[last_items(offsets)] = np.where(carried.known, carried.values, 0.0)[filled]
-    known = np.ones(like.axis.size, dtype=np.bool_) if carried.reasons is None else np.repeat(carried.known, lengths)
-    reasons = None if carried.reasons is None else np.repeat(carried.reasons, lengths)
-    return Scores(like.axis, values, known, reasons)
+    return Scores(like.axis, values, *repeated_verdict(carried, like.axis))
 
 
 def _spread_range(x: Interval, how: str) -> Interval:
@@ -96,6 +94,14 @@ def at_last(reward: Scores, axis: Axis) -> FloatArray:
     offsets = axis.offsets_over(reward.axis.name)
     out[last_items(offsets)] = np.where(reward.known, reward.values, 0.0)[np.diff(offsets) > 0]
     return out
+
+
+def repeated_verdict(x: Scores, axis: Axis) -> tuple[BoolArray, ObjectArray | None]:
+    """Whether coarser scores are known, and why not, for every item of ``axis``: `Scores.broadcast` without values."""
+    if x.reasons is None:
+        return np.ones(axis.size, dtype=np.bool_), None
+    lengths = np.diff(axis.offsets_over(x.axis.name))
+    return np.repeat(x.known, lengths), np.repeat(x.reasons, lengths)
 
 
 def both_known(x: Scores, coarser: Scores) -> tuple[BoolArray, ObjectArray | None]:
