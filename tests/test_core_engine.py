@@ -440,3 +440,15 @@ def test_calls_without_limits_of_their_own_share_one_bound():
         thread.join()
     assert len(results) == 4
     assert judge.most <= 32
+
+
+def test_a_forked_child_scores_with_workers_of_its_own():
+    import os
+
+    stuck = gd.signal(needs="process")(huge_power)
+    assert stuck.score([{"completion": "b"}]).scores.values.tolist() == [1.0]
+    child = os.fork()
+    if not child:
+        fine = stuck.score([{"completion": "b"}] * 3).scores.values.tolist() == [1.0] * 3
+        os._exit(0 if fine else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

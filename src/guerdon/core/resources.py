@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import weakref
 from collections.abc import Mapping
@@ -67,3 +68,6 @@ class Resources:
 def shared_resources() -> Resources:
     """The resources of calls that set no limits of their own."""
     return Resources()
+
+
+os.register_at_fork(after_in_child=shared_resources.cache_clear)  # threads and workers stay with the parent
