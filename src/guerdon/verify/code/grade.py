@@ -14,7 +14,7 @@ from guerdon.backends.sandbox.result import Infrastructure, Limits, Refused, Res
 
 from .compare import equal, same_text
 from .extract import Extracted, defines, extract_code, parsed
-from .literal import Assertion, Escalate, Plan, called_name, holds, plan
+from .literal import Assertion, Escalate, Plan, assertion_texts, called_name, holds, plan
 from .tasks import CallTask, Case, StdioTask, Task, TaskError, TestTask
 from .verdict import TestOutcome, Verdict
 
@@ -60,14 +60,19 @@ def grade(
 def program_text(extracted: Extracted, task: CallTask | TestTask) -> str:
     """The program to run: setup, then the prompt where it is code, then the completion as a whole or as a body."""
     code, prompt = extracted.code, task.prompt
-    if prompt and parsed(prompt) is not None:
+    if prompt and (whole := _completed(prompt)) is not None:
         if defines(code, task.entry_point):
-            code = f"{prompt}\n\n{code}"
+            code = f"{whole}\n\n{code}"
         elif code.strip() and not code.startswith((" ", "\t", "\n")) and parsed(prompt + code) is None:
             code = prompt + textwrap.indent(code, "    ")
         else:
             code = prompt + code
     return f"{task.setup}\n{code}" if task.setup else code
+
+
+def _completed(prompt: str) -> str | None:
+    """The prompt as a program of its own (a signature without docstring gets a body); None for one that is not code."""
+    return next((text for text in (prompt, f"{prompt}    pass\n") if parsed(text) is not None), None)
 
 
 def _grade_calls(extracted: Extracted, task: CallTask, sandbox: Sandbox, limits: Limits) -> Verdict:
@@ -299,7 +304,7 @@ def _grade_apart(extracted: Extracted, task: TestTask, sandbox: Sandbox, limits:
         "test": task.tests[0],
         "tests": list(task.tests),
         "entry_point": task.entry_point or called_name(task),
-        "prompt": task.prompt,
+        "prompt": _completed(task.prompt) or "",
         "setup": task.setup,
         "module": task.module,
         "nonce": nonce,
@@ -313,8 +318,8 @@ def _grade_apart(extracted: Extracted, task: TestTask, sandbox: Sandbox, limits:
     list(_replies(candidate.reply, notes))
     report = _report(tester, nonce)
     if report is None:
-        return _no_report(tester, candidate, notes)
-    return _read_report(report, candidate, notes)
+        return _no_report(task, tester, candidate, notes)
+    return _read_report(task, report, candidate, notes)
 
 
 def _report(tester: Result, nonce: str) -> dict[str, Any] | None:
@@ -328,16 +333,22 @@ def _report(tester: Result, nonce: str) -> dict[str, Any] | None:
     return report if type(report) is dict and secrets.compare_digest(str(report.get("nonce")), nonce) else None
 
 
-def _no_report(tester: Result, candidate: Result, notes: list[str]) -> Verdict:
+def _no_report(task: TestTask, tester: Result, candidate: Result, notes: list[str]) -> Verdict:
+    names = assertion_texts(task)
     if tester.state == "timeout":
-        return _verdict(replace(candidate, state="timeout"), [], notes, tester.reason)
+        return _verdict(
+            replace(candidate, state="timeout"),
+            [TestOutcome(n, None, "timed out") for n in names],
+            notes,
+            tester.reason,
+        )
     if candidate.state in ("memory", "output", "crash"):
-        return _verdict(candidate, [], notes, candidate.reason)
+        return _verdict(candidate, [TestOutcome(n, None, "not run") for n in names], notes, candidate.reason)
     why = f"the tests ended without a report ({tester.state}, exit code {tester.exit_code}): {tester.stderr[-300:]}"
     return Verdict(None, why, [], notes, tester.state)
 
 
-def _read_report(report: dict[str, Any], candidate: Result, notes: list[str]) -> Verdict:
+def _read_report(task: TestTask, report: dict[str, Any], candidate: Result, notes: list[str]) -> Verdict:
     tests = [TestOutcome(str(name), passed, str(why or "")) for name, passed, why in report["entries"]]
     kind, text = report["problem"] or ("", "")
     if report["changed_arguments"]:
@@ -345,6 +356,7 @@ def _read_report(report: dict[str, Any], candidate: Result, notes: list[str]) ->
     if report["compared_opaque"]:
         notes.append("returned an object of its own where the tests compare plain values")
     if kind == "candidate":
+        tests = tests or [TestOutcome(name, None, "not run") for name in assertion_texts(task)]
         ended = candidate.reason if candidate.state in ("memory", "output", "crash") else ""
         if text == "the candidate's process ended" and not ended:
             notes.append(f"ended the process (exit code {candidate.exit_code}) before the tests were over")

@@ -143,6 +143,15 @@ def called_name(task: TestTask) -> str:
     return target([node.test for tree in trees if tree for node in tree.body if isinstance(node, ast.Assert)])
 
 
+def assertion_texts(task: TestTask) -> list[str]:
+    """The texts of a task's assertions in the order written, whether or not they ran; empty for a test file."""
+    if task.form != "check":
+        return [source.strip()[:200] for source in task.tests] if task.form == "asserts" else []
+    tree = parsed(task.tests[0])
+    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)] if tree else []
+    return [ast.unparse(node)[:200] for node in sorted(asserts, key=lambda node: (node.lineno, node.col_offset))]
+
+
 def _outermost(test: ast.expr) -> str:
     left = test.left if isinstance(test, ast.Compare) else test
     return left.func.id if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) else ""

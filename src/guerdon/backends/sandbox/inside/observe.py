@@ -41,7 +41,10 @@ _QUIET_FOLDERS = (sys.prefix, sys.base_prefix, sys.exec_prefix, "/usr/", "/dev/n
 _SOURCE = "solution.py"
 # Few on purpose: to look at an object is to copy its page in a forked process.
 _LIKELY = (
-    (builtins, ("abs", "all", "any", "isinstance", "len", "sorted", "sum", "round", "open", "print", "type", "AssertionError")),
+    (
+        builtins,
+        ("abs", "all", "any", "isinstance", "len", "sorted", "sum", "round", "open", "print", "type", "AssertionError"),
+    ),
     (math, ("isclose", "fabs")),
     (json, ("dumps", "loads")),
     (os, ("write", "_exit")),
