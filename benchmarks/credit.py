@@ -84,7 +84,7 @@ FLOORS = {
     "grpo": 1.3, "grpo-nostd": 1.3, "rloo": 1.3, "gdpo": 15 / 4.9, "reinforce++": 50 / 4.9, "windowed td": 50 / 4.9,
     "suffix minima": 100 / 4.9, "gae": 100 / 4.9,
 }  # fmt: skip
-"""Allowed multiples of plain numpy's repeat: 1.3, and the milliseconds of a machine that repeats (float32) in 4.9 ms."""
+"""Allowed multiples of plain numpy's repeat: 1.3, or milliseconds on a machine that repeats (float32) in 4.9 ms."""
 
 
 def peak_over(call, result_mb):
