@@ -12,6 +12,7 @@ from guerdon.shape._classes import (
     label_statistic,
     stratify,
 )
+from guerdon.shape._criteria import contrasting, label_correlation
 from guerdon.shape._dag import dag_gate
 from guerdon.shape._embedding import skew_preference
 from guerdon.shape._ensemble import (
@@ -24,8 +25,10 @@ from guerdon.shape._ensemble import (
 from guerdon.shape._gates import base_bonus, cap, choose, fallback, gate, gated_sum, soft_and, soft_gate
 from guerdon.shape._length import length_penalty
 from guerdon.shape._maps import affine, arctan, clip, exp, gaussian, log, log_sigmoid, power, sigmoid, tanh
+from guerdon.shape._members import known, only, over_best
 from guerdon.shape._normalise import centre, minmax, normalised_sum, ordinal, rank, zscore
 from guerdon.shape._pareto import dominance, pareto_front
+from guerdon.shape._pool import pooled
 from guerdon.shape._running import (
     running_clip,
     running_mean,
@@ -41,11 +44,12 @@ from guerdon.shape._tournament import bradley_terry, copeland, elo, mean_over_ot
 
 __all__ = [
     "ALL_FAIL", "ALL_PASS", "MIXED", "affine", "anneal", "arctan", "base_bonus", "bradley_terry", "calls", "cap",
-    "centre", "choose", "clip", "copeland", "dag_gate", "delta", "dominance", "elo", "ensemble_lower_bound",
-    "ensemble_mean", "ensemble_min", "ensemble_spread", "exp", "fallback", "gain", "gate", "gated_sum", "gaussian",
-    "group_class", "group_log_mean", "group_statistic", "items", "kendall", "label_statistic", "length_penalty",
-    "log", "log_sigmoid", "mean_over_others", "merge_uncertain", "minmax", "normalised_sum", "ordinal",
-    "pace_weights", "pareto_front", "power", "quantise", "rank", "running_clip", "running_mean", "running_minmax",
+    "centre", "choose", "clip", "contrasting", "copeland", "dag_gate", "delta", "dominance", "elo",
+    "ensemble_lower_bound", "ensemble_mean", "ensemble_min", "ensemble_spread", "exp", "fallback", "gain", "gate",
+    "gated_sum", "gaussian", "group_class", "group_log_mean", "group_statistic", "items", "kendall", "known",
+    "label_correlation", "label_statistic", "length_penalty", "log", "log_sigmoid", "mean_over_others",
+    "merge_uncertain", "minmax", "normalised_sum", "only", "ordinal", "over_best", "pace_weights", "pareto_front",
+    "pooled", "power", "quantise", "rank", "running_clip", "running_mean", "running_minmax",
     "running_quantile_scale", "running_zscore", "self_paced", "sigmoid", "skew_preference", "soft_and", "soft_gate",
     "spread_weight", "stratify", "tanh", "tiered", "until", "weighted_items", "weighted_mean", "weighted_sum",
     "win_rate", "zscore",
