@@ -88,6 +88,7 @@ class Run:
 
         What remains is asked on demand, so that the depth of an expression is not bounded by Python's stack.
         """
+        self._fit_axes()
         order: dict[str, Reward] = {}
         stack: list[tuple[Reward, bool]] = [(self.reward, False)]
         while stack:
@@ -104,6 +105,15 @@ class Run:
         await self._together([self.scores(n, None) for n in leaves])
         for node in order.values():
             await self.scores(node, None)
+
+    def _fit_axes(self) -> None:
+        """Take the sizes of finer axes from the expression's columns before any mask on such an axis is made."""
+        columns: dict[str, list[str]] = {}
+        for node in self.reward.walk():
+            if isinstance(node, Column) and node.axis not in ("prompt", "rollout"):
+                columns.setdefault(node.axis, []).append(node.source)
+        for axis, names in columns.items():
+            self.frame.fit_axis(axis, names)
 
     async def _together(self, work: Sequence[Coroutine[Any, Any, Scores]]) -> list[Scores]:
         return await together(work) if self.in_loop and len(work) > 1 else [await w for w in work]

@@ -102,12 +102,30 @@ class Frame:
         if axis == "prompt":
             starts = self.rollout.offsets
             return _numbers(self.prompt, [cells[s] for s in starts[:-1]] if starts is not None else [], name)
-        lists = [[] if c is None else c for c in cells]
+        lists = [self._unlisted(axis, i) if c is None else c for i, c in enumerate(cells)]
         for i, cell in enumerate(lists):
             if isinstance(cell, str) or not hasattr(cell, "__len__"):
                 raise DataError("rollouts", i + 1, f"column '{name}' on axis '{axis}' needs a list, not {cell!r:.60}")
         sizes = np.array([len(c) for c in lists], dtype=np.int64)
         return _numbers(self._sized(axis, sizes, name), [x for cell in lists for x in cell], name)
+
+    def fit_axis(self, name: str, columns: Sequence[str]) -> None:
+        """Give the axis ``name``, if the rollouts don't, the sizes of the first list that each has among ``columns``."""
+        given = name in self._axes if name != "step" else self.axis("step").size > 0
+        if given or PARENTS.get(name, "rollout") != "rollout":
+            return
+        sizes = np.zeros(len(self), dtype=np.int64)
+        for i, rollout in enumerate(self.rollouts):
+            lists = (rollout.get(column) for column in columns)
+            sizes[i] = next((len(x) for x in lists if hasattr(x, "__len__") and not isinstance(x, str)), 0)
+        self._axes[name] = Axis.under(self.rollout, sizes, name)
+
+    def _unlisted(self, axis: str, item: int) -> list[None]:
+        """What stands for a missing list: an unknown for each item that the rollout has on that axis, if known."""
+        if axis not in self._axes:
+            return []
+        offsets = self._axes[axis].offsets_over("rollout")
+        return [None] * int(offsets[item + 1] - offsets[item])
 
     def _sized(self, name: str, sizes: IntArray, column: str) -> Axis:
         """The axis ``name``, which must have (or is given) ``sizes`` items per rollout."""
