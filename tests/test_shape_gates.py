@@ -157,6 +157,27 @@ def test_a_bonus_multiplies_its_base():
     assert values(expr, [{"e": 0.8, "c": 0.6}, {"e": 0.0, "c": 1.0}]) == pytest.approx([0.672, 0.0])
 
 
+# Columns of a finer axis behind a gate.
+
+
+@pytest.mark.parametrize("axis", ["step", "criterion"])
+def test_a_column_of_a_finer_axis_behind_a_gate_keeps_its_sizes(axis):
+    x = gd.column("s", axis=axis, range=(0, 1))
+    rows = [{"ok": 1, "s": [0.5, 1.0, 0.0]}, {"ok": 0, "s": [0.5]}, {"ok": 0, "s": []}]
+    assert values(gate(x.mean(), OK, failed=-1), rows) == [0.5, -1.0, -1.0]
+    assert values(gate(x, OK, failed=-1), rows) == [0.5, 1.0, 0.0, -1.0]
+
+
+def test_two_columns_of_one_axis_behind_different_gates_do_not_clash():
+    a, b = (gd.column(n, axis="criterion", range=(0, 1)) for n in "ab")
+    rows = [{"ok": 0, "a": [1, 0], "b": [1, 1]}, {"ok": 1, "a": [1], "b": None}, {"ok": None, "a": [], "b": []}]
+    expr = gate(gate(b.mean(), SAFE < 2, failed=0), a.mean() >= 0.9, failed=-1)
+    rows = [{**r, "safe": 1} for r in rows]
+    scored = expr.score(rows)
+    assert [None if math.isnan(v) else v for v in scored.values] == [-1.0, None, None]
+    assert scored.scores.reason(1) == "criterion 0: column 'b' is missing"
+
+
 # Choosing by class.
 
 
