@@ -110,7 +110,7 @@ class Frame:
         return _numbers(self._sized(axis, sizes, name), [x for cell in lists for x in cell], name)
 
     def fit_axis(self, name: str, columns: Sequence[str]) -> None:
-        """Give the axis ``name``, if the rollouts don't, the sizes of the first list that each has among ``columns``."""
+        """Give the axis ``name``, if the rollouts don't, the size of the first list that each has in ``columns``."""
         given = name in self._axes if name != "step" else self.axis("step").size > 0
         if given or PARENTS.get(name, "rollout") != "rollout":
             return
