@@ -189,7 +189,7 @@ def test_work_stuck_in_c_code_costs_one_deadline_and_nothing_else(function):
     assert seconds < 5
     started = time.monotonic()
     assert stuck.score(data[:10]).scores.known.all()
-    assert time.monotonic() - started < 0.9
+    assert time.monotonic() - started < 3
 
 
 @pytest.mark.parametrize(
