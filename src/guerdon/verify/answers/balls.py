@@ -45,16 +45,20 @@ def point(value: Fraction | int) -> Ball:
     return acb(fmpq(value.numerator, value.denominator))
 
 
+class HopelessError(NoValue):
+    """No other point can give a value either: an unknown function, or the work allowed is used up."""
+
+
 class Work:
-    """Counts operations, so that sums inside sums stay bounded."""
+    """Counts operations over all test points of a comparison, so that it takes milliseconds whatever is compared."""
 
     def __init__(self, limit: int = 20_000) -> None:
         self.left = limit
 
-    def spend(self, amount: int = 1) -> None:
-        self.left -= amount
+    def spend(self) -> None:
+        self.left -= 1
         if self.left < 0:
-            raise NoValue("too much work")
+            raise HopelessError("too much work")
 
 
 def evaluate(expr: Expr, names: Mapping[str, Ball], work: Work | None = None) -> Ball:
@@ -82,11 +86,11 @@ def _evaluate(expr: Expr, names: Mapping[str, Ball], work: Work) -> Ball:
     if head == "quantity":
         if args[1] == Sym("deg"):
             return _evaluate(args[0], names, work) * acb.pi() / 180
-        raise NoValue("a unit inside an expression")
+        raise HopelessError("a unit inside an expression")
     if head == "fn:det":
         return _determinant(args[0], names, work)
     if not head.startswith(EVALUATED):
-        raise NoValue(f"{head} has no numeric value")
+        raise HopelessError(f"{head} has no numeric value")
     values = [_evaluate(a, names, work) for a in args]
     if head == "add":
         total = values[0]
@@ -142,7 +146,7 @@ def _named(name: str, names: Mapping[str, Ball]) -> Ball:
         return acb(1).exp()
     if name == "i":
         return acb(0, 1)
-    raise NoValue(f"{name} has no value")
+    raise HopelessError(f"{name} has no value")
 
 
 def _power(base: Ball, exponent: Ball, exact: Fraction | int | None) -> Ball:
@@ -168,7 +172,7 @@ def _series(expr: Op, names: Mapping[str, Ball], work: Work) -> Ball:
     if not isinstance(index, Sym) or last - first > MAX_TERMS:
         raise NoValue("a sum of too many terms")
     if any(isinstance(n, Sym) and index.name in n.name.partition("_")[2] for n in walk(body)):
-        raise NoValue("terms of an indexed sequence")
+        raise HopelessError("terms of an indexed sequence")
     total = acb(0) if expr.head == "sum" else acb(1)
     for k in range(first, last + 1):
         term = _evaluate(body, {**names, index.name: acb(k)}, work)
@@ -188,16 +192,16 @@ def _integral(expr: Op, names: Mapping[str, Ball], work: Work) -> Ball:
     """A definite integral of an integrand without branch cuts, with a proven error bound."""
     variable, low, high, body = expr.args
     if not isinstance(variable, Sym) or not all(_smooth(n) for n in walk(body)):
-        raise NoValue("an integrand with branch cuts")
+        raise HopelessError("an integrand with branch cuts")
     a, b = _evaluate(low, names, work), _evaluate(high, names, work)
     name = variable.name
 
     def integrand(x: Ball, _: bool) -> Ball:
         try:
             return _evaluate(body, {**names, name: x}, work)
+        except HopelessError:
+            raise
         except NoValue:
-            if work.left < 0:
-                raise
             return acb("nan")
 
     if not a.is_finite() or not b.is_finite():

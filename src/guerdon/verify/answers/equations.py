@@ -6,7 +6,7 @@ import random
 
 from flint import acb, arb
 
-from .balls import NoValue, evaluate, precision
+from .balls import HopelessError, NoValue, Work, evaluate, precision
 from .exact import PRIMES, modular
 from .nodes import Expr, Num, Op, Sym, free_names
 from .scalar import LOW_BITS, points
@@ -81,11 +81,13 @@ def _implies(fa: Expr, fb: Expr, names: list[str]) -> bool | None:
 
 def _numerically_proportional(fa: Expr, fb: Expr, names: list[str]) -> Outcome:
     reference = None
-    agreed = 0
+    agreed, work = 0, Work(8_000)
     with precision(LOW_BITS):
         for at in points(names):
             try:
-                va, vb = evaluate(fa, at), evaluate(fb, at)
+                va, vb = evaluate(fa, at, work), evaluate(fb, at, work)
+            except HopelessError:
+                break
             except NoValue:
                 continue
             if va.contains(acb(0)) or vb.contains(acb(0)):
@@ -107,7 +109,7 @@ def _numerically_proportional(fa: Expr, fb: Expr, names: list[str]) -> Outcome:
 def solves(value: Expr, equation: Op) -> Outcome:
     """Whether the equation says that one of its variables equals ``value`` (2x+1 against y = 2x+1 moved about)."""
     candidates = sorted(free_names(moved(equation)) - free_names(value))
-    for name in candidates[:6]:
+    for name in candidates[:4]:
         outcome = compare_equations(Op("rel:=", (Sym(name), value)), equation)
         if outcome.equal:
             return outcome

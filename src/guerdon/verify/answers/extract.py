@@ -182,8 +182,8 @@ ANCHOR = re.compile(
 )
 ANCHOR_STEMS = ("nswer", "NSWER", "esult", "ption", "hoice", "答案")
 FINAL = re.compile(rf"\bfinal\s+(?:answer|result){_OF}{_LEAD}", re.I)
-_END = re.compile(r"\n|[.!?](?=\s|$)(?<!\bvs\.)|\s+(?:because|since|as it|which|where|so that|I hope|per)\b|<\|")
-_MATH = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<![\\$])\$((?:[^$\\]|\\.){1,2000}?)\$", re.S)
+_END = re.compile(r"\n|[.!?](?=\s|$)(?<!\bvs\.)|\s(?:because|since|as it|which|where|so that|I hope|per)\b|<\|")
+_MATH = re.compile(r"\$\$(.+?)\$\$|\\\[((?:(?!\\\[).)+?)\\\]|\\\(((?:(?!\\\().)+?)\\\)|(?<![\\$])\$((?:[^$\\]|\\.){1,2000}?)\$", re.S)
 
 
 def _anchored(tail: str, kind: str, policy: Policy, pattern: re.Pattern[str]) -> Extraction | None:
@@ -252,7 +252,7 @@ def _sentence_end(rest: str) -> int:
 
 
 def _leading_letter(content: str, policy: Policy) -> frozenset[str] | None:
-    match = re.match(r"[(\[*\s]*([A-Z])[)\]*]*(?=$|[.,:;)]|\s+(?:because|since|as|is|and it|-|–))", content)
+    match = re.match(r"[(\[*\s]*([A-Z])[)\]*]*(?=$|[.,:;)]|\s(?:because|since|as|is|and it|-|–))", content)
     return frozenset(match[1]) if match and match[1] in policy.options else None
 
 

@@ -55,7 +55,7 @@ def judge(gold: Extraction, found: Extraction, kind: str, policy: Policy) -> Out
         return undecided(
             Reason.GOLD_UNPARSABLE if left.lower() == "nan" else Reason.PREDICTION_UNPARSABLE, "text", "not a number"
         )
-    if left == right and not _UNSURE.search(left):
+    if left == right and not _UNSURE.search(left) and not _BY_ZERO.search(left):
         return same("text")
     return _parsed(left, right, policy, kind)
 
@@ -81,6 +81,7 @@ def _normal_cached(text: str) -> str:
     return normalise(text)
 
 
+_BY_ZERO = re.compile(r"/\s*\(?\s*0|\{\s*0\s*\}|0\s*\^|frac\s*\d\s*0")
 _UNSURE = re.compile(r"^(?:not\b(?=.{0,40}\d)|nan$)", re.I)
 _INTEGER = re.compile(r"-?[0-9]{1,300}")
 
@@ -122,6 +123,9 @@ def _structural(left: str, right: str, policy: Policy, kind: str) -> tuple[Outco
     if kind == "number" and not (_is_number(a) and _is_number(b)):
         bad = Reason.GOLD_UNPARSABLE if not _is_number(a) else Reason.PREDICTION_UNPARSABLE
         return undecided(bad, "number", "not a number"), None
+    if (_BY_ZERO.search(left) and _undefined(a)) or (_BY_ZERO.search(right) and _undefined(b)):
+        bad = Reason.GOLD_UNPARSABLE if _undefined(a) else Reason.UNDECIDED
+        return undecided(bad, "number", "an undefined value: division by zero"), None
     outcome = compare(a, b, policy)
     if outcome.equal is None and outcome.reason is Reason.UNDECIDED:
         fold = policy.case == "ignore"

@@ -44,6 +44,7 @@ MAX_CHARS = 24_000
 MAX_TOKENS = 12_000
 MAX_DEPTH = 40
 MAX_DIGITS = 4_000
+MAX_LEVELS = 100
 
 CONSTANTS = frozenset({"pi", "e", "i", "inf", "oo"})
 
@@ -65,6 +66,15 @@ def walk(expr: Expr) -> Iterator[Expr]:
 def free_names(expr: Expr) -> set[str]:
     """Names of the variables in ``expr``, without the constants; bound indices are included."""
     return {n.name for n in walk(expr) if isinstance(n, Sym)} - CONSTANTS
+
+
+def depth(expr: Expr) -> int:
+    """Levels of the tree, counted without recursion."""
+    level, levels = [expr], 0
+    while level:
+        levels += 1
+        level = [child for node in level if isinstance(node, Op) for child in node.args]
+    return levels
 
 
 def size(expr: Expr) -> int:

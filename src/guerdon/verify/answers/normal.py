@@ -80,8 +80,8 @@ def _strip_ends(text: str) -> str:
         before = text
         text = text.strip().strip("`").strip()
         text = text.removesuffix("\\").rstrip() if not text.endswith("\\\\") else text[:-2].rstrip()
-        while text and text[-1] in ".,;:?" and not text.endswith(("...", "\\;", "\\,", "\\:")):
-            text = text[:-1].rstrip()
+        if not text.endswith("..."):
+            text = text.rstrip(".,;:? ")
         if text.endswith("!") and text[:-1].rstrip()[-1:].isspace():
             text = text[:-1]
         for left, right in WRAPPERS:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from flint import acb, arb
 
-from .balls import Ball, NoValue, evaluate, point, precision
+from .balls import Ball, HopelessError, NoValue, Work, evaluate, point, precision
 from .exact import PRIMES, Undefined, modular, rational
 from .nodes import CONSTANTS, Expr, Num, Op, Rational, Sym, walk
 from .policy import Policy
@@ -251,10 +251,13 @@ def points(names: list[str], count: int = _SIGNED + _POSITIVE) -> Iterator[dict[
 
 
 def _by_points(a: Expr, b: Expr, pa: Profile, pb: Profile, names: list[str]) -> Outcome:
-    agreed, complex_allowed = 0, pa.imaginary or pb.imaginary
+    agreed, complex_allowed, work = 0, pa.imaginary or pb.imaginary, Work()
     with precision(LOW_BITS):
         for index, at in enumerate(points(names, _SIGNED + _POSITIVE + _WHOLE)):
-            va, vb = _value(a, at), _value(b, at)
+            try:
+                va, vb = _value(a, at, work), _value(b, at, work)
+            except HopelessError as problem:
+                return undecided(Reason.UNDECIDED, "evaluation", str(problem))
             if not _counts(va, complex_allowed) or not _counts(vb, complex_allowed):
                 continue
             assert va is not None
@@ -270,9 +273,12 @@ def _by_points(a: Expr, b: Expr, pa: Profile, pb: Profile, names: list[str]) -> 
     return undecided(Reason.UNDECIDED, "evaluation", detail)
 
 
-def _value(expr: Expr, at: dict[str, Ball]) -> Ball | None:
+def _value(expr: Expr, at: dict[str, Ball], work: Work) -> Ball | None:
+    """The value there, ``None`` if it has none at this point."""
     try:
-        return evaluate(expr, at)
+        return evaluate(expr, at, work)
+    except HopelessError:
+        raise
     except (NoValue, Undefined):
         return None
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from .assemble import assembled, relation
 from .building import numeric
 from .lexer import Token, tokenise
-from .nodes import Expr, Op, Sym, Unparsable, has_head, size
+from .nodes import MAX_LEVELS, Expr, Op, Sym, Unparsable, depth, has_head
 from .operands import OperandParser
 from .symbols import words_of
 from .units import parse_unit
@@ -352,6 +352,6 @@ def _finish(tokens: list[Token]) -> Expr:
         raise Unparsable("it ends in the middle") from None
     except RecursionError:  # the caller's own stack was nearly full
         raise Unparsable("nested too deep for the stack") from None
-    if size(expr) > 20_000:
-        raise Unparsable("more than 20,000 parts")
+    if depth(expr) > MAX_LEVELS:
+        raise Unparsable(f"a tree of more than {MAX_LEVELS} levels")
     return expr

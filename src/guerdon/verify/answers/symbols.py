@@ -17,7 +17,8 @@ FUNCTIONS = frozenset(
         "factorial binomial binom gamma"
     )
 )
-ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan",
+           "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
            "tg": "tan", "ctg": "cot", "cosec": "csc", "sign": "sgn", "binom": "binomial"}  # fmt: skip
 GREEK = frozenset(
     words_of(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from flint import acb, arb
 
-from .balls import NoValue, evaluate, precision
+from .balls import HopelessError, NoValue, Work, evaluate, precision
 from .equations import moved
 from .exact import Undefined, rational
 from .nodes import Expr, Num, Op, Rational, free_names
@@ -90,11 +90,13 @@ def proportional_inequalities(a: Op, op_a: str, b: Op, op_b: str) -> Outcome:
     fa, fb = moved(a), moved(b)
     names = sorted(free_names(fa) | free_names(fb))
     want = 1 if op_a[0] == op_b[0] else -1
-    reference, agreed = None, 0
+    reference, agreed, work = None, 0, Work()
     with precision(LOW_BITS):
         for at in points(names):
             try:
-                va, vb = evaluate(fa, at), evaluate(fb, at)
+                va, vb = evaluate(fa, at, work), evaluate(fb, at, work)
+            except HopelessError:
+                break
             except NoValue:
                 continue
             if va.contains(acb(0)) or vb.contains(acb(0)) or not va.imag.contains(0) or not vb.imag.contains(0):

@@ -88,7 +88,8 @@ def choice_letters(text: str, policy: Policy) -> frozenset[str] | None:
         return None
     plain = re.sub(r"\\(?:text|textbf|mathrm|mathbf|textit|mbox|boxed|textnormal|rm|bf)\b\s*", "", text)
     plain = plain.replace("{", " ").replace("}", " ").replace("$", " ").replace("\\ ", " ").replace("**", "").strip()
-    several = _LETTERS.match(plain)
+    plain = plain[:200]
+    several = _LETTERS.match(plain) if len(plain) < 100 else None
     if several:
         letters = frozenset(re.findall(r"[A-Z]", several[1]))
         return letters if letters <= frozenset(policy.options) else None
@@ -131,7 +132,7 @@ _ARTICLES = re.compile(r"^(?:the|a|an)\s+")
 def canonical_text(text: str, policy: Policy) -> str:
     """Text with style, articles, final punctuation and (by policy) case removed."""
     key = text_key(text, policy.case == "ignore").replace("-", " ")
-    key = re.sub(r"[.,;:!?]+(?=\s|$)", "", key)
+    key = " ".join(word.rstrip(".,;:!?") for word in key.split())
     return _ARTICLES.sub("", key).strip()
 
 
