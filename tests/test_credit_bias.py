@@ -21,6 +21,7 @@ PATHS = list(product((0, 1), repeat=2))
 STEP_REWARD = {(0, 0): (0.2, 1.0), (0, 1): (0.2, -0.5), (1, 0): (0.7, 0.0), (1, 1): (0.7, 0.4)}
 POTENTIAL = {(0, 0): (0.9, 0.3), (0, 1): (0.9, -0.6), (1, 0): (-0.7, 0.2), (1, 1): (-0.7, 1.1)}
 SCORE = {path: sum(r) for path, r in STEP_REWARD.items()}
+SUCCESS = {path: float(score > 0.8) for path, score in SCORE.items()}
 
 
 def chance(path):
@@ -45,19 +46,10 @@ def exact_gradient(gamma=1.0):
 
 
 def expected_gradient(reward, size=1, gamma=1.0, **columns):
-        {
-            "prompt": str(g), "s": list(STEP_REWARD[p]), "phi": list(POTENTIAL[p]), "r": SCORE[p],
-            "ok": float(SCORE[p] > 0.8),
-        }  # fmt: skip
+    """Expectation, over groups of ``size`` paths, of the members' mean of ``sum_t gamma^t A_t grad log pi``."""
     groups = list(product(PATHS, repeat=size))
     data = [
-        {
-            "prompt": str(g),
-            "s": list(STEP_REWARD[p]),
-            "phi": list(POTENTIAL[p]),
-            "r": SCORE[p],
-            "ok": float(SCORE[p] > 0.8),
-        }
+        {"prompt": str(g), "s": list(STEP_REWARD[p]), "phi": list(POTENTIAL[p]), "r": SCORE[p], "ok": SUCCESS[p]}
         | {name: table[p] for name, table in columns.items()}
         for g, group in enumerate(groups)
         for p in group
@@ -163,7 +155,7 @@ def test_gae_with_a_wrong_critic_is_exact_only_at_lambda_one():
 def test_pass_at_k_follows_the_exact_gradient_of_the_best_of_k(k, column):
     n = 3
     exact = np.zeros((3, 2))
-    value = {p: float(SCORE[p] > 0.8) if column == "ok" else SCORE[p] for p in PATHS}
+    value = {p: SUCCESS[p] if column == "ok" else SCORE[p] for p in PATHS}
     for group in product(PATHS, repeat=k):
         gradient = sum(score_function(p, t) for p in group for t in (0, 1))
         exact += np.prod([chance(p) for p in group]) * max(value[p] for p in group) * gradient
@@ -173,7 +165,7 @@ def test_pass_at_k_follows_the_exact_gradient_of_the_best_of_k(k, column):
 
 def test_pass_at_k_estimates_without_bias():
     n, k = 3, 2
-    value = {p: float(SCORE[p] > 0.8) for p in PATHS}
+    value = {p: SUCCESS[p] for p in PATHS}
     exact = sum(np.prod([chance(p) for p in g]) * max(value[p] for p in g) for g in product(PATHS, repeat=k))
     groups = list(product(PATHS, repeat=n))
     data = [{"prompt": str(i), "ok": value[p]} for i, g in enumerate(groups) for p in g]
