@@ -141,6 +141,15 @@ def count_batches(x: gd.Scores, *, state: dict | None = None) -> tuple[gd.Scores
     return gd.Scores.of(x.axis, x.values + n, x.known, x), {"n": n}
 
 
+def test_a_sync_function_works_off_the_main_thread_as_some_trainers_call_it():
+    score = gd.verify.number().using(timeout=20.0).for_trl("off_thread", asynchronous=False)
+
+    async def main():
+        return await asyncio.gather(*[asyncio.to_thread(score, **batch(answer=[0, 7])) for _ in range(3)])
+
+    assert asyncio.run(main()) == [[1.0, 0.0]] * 3
+
+
 def test_memory_is_kept_from_batch_to_batch_and_survives_pickling():
     score = count_batches(gd.column("x")).for_trl("memory")
     assert [score(**batch(x=[0.0])) for _ in range(3)] == [[1.0], [2.0], [3.0]]

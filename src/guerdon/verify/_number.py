@@ -223,4 +223,5 @@ def _close(value: Exact, gold: Exact, abs_tol: float | str, rel_tol: float | str
     absolute, relative = Fraction(str(abs_tol)), Fraction(str(rel_tol))
     if absolute < 0 or relative < 0:
         raise UngradableError("a tolerance is at least 0")
-    return bool(abs(value - gold) <= max(absolute, relative * abs(Fraction(gold))))
+    gap, size = abs(Fraction(value) - gold), abs(Fraction(gold))
+    return gap <= absolute or gap <= relative * size
