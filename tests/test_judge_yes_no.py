@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 import re
@@ -12,6 +13,7 @@ import pytest
 
 import guerdon as gd
 from guerdon.backends import lm
+from guerdon.backends.cache import ScoreCache
 from guerdon.judge import read_verdict, yes_no
 from openai_server import OpenAIServer, verdict
 
@@ -194,16 +196,31 @@ def test_the_same_question_about_the_same_text_is_asked_once():
 
 
 def test_with_a_cache_a_second_run_asks_nothing(tmp_path):
-    cache = pytest.importorskip("guerdon.backends.cache")
     with OpenAIServer(polite) as server:
         judge = yes_no(question=QUESTION, model=server.model)
-        with cache.ScoreCache(tmp_path / "scores.sqlite") as kept:
+        with ScoreCache(tmp_path / "scores.sqlite") as kept:
             first = judge.score(rows(6), session=gd.Session(cache=kept)).scores
-        with cache.ScoreCache(tmp_path / "scores.sqlite") as kept:
+        with ScoreCache(tmp_path / "scores.sqlite") as kept:
             again = judge.score(rows(6, note="other columns do not matter"), session=gd.Session(cache=kept)).scores
         assert server.asked == 6
         assert first.values.tolist() == again.values.tolist() == [1.0] * 6
         assert again.evidence[5] == first.evidence[5]
+
+
+def test_on_real_solutions_the_judge_is_asked_about_the_right_ones_and_in_a_second_run_about_none(
+    shared_data, tmp_path
+):
+    with gzip.open(shared_data / "gsm8k" / "model_solutions_labelled.jsonl.gz", "rt", encoding="utf-8") as lines:
+        data = [json.loads(line) for line, _ in zip(lines, range(200), strict=False)]
+    items = [{"prompt": r["question"], "completion": r["solution"], "answer": r["gold"]} for r in data]
+    right = sum(r["is_correct"] for r in data)
+    with OpenAIServer(polite) as server, ScoreCache(tmp_path / "scores.sqlite") as kept:
+        reward = gd.when(gd.verify.number(), yes_no(question=QUESTION, model=server.model), otherwise=0.0)
+        first = reward.score(items, session=gd.Session(cache=kept)).scores
+        assert server.asked == right <= len(items) / 2
+        again = reward.score(items, session=gd.Session(cache=kept)).scores
+        assert server.asked == right
+    assert first.values.tolist() == again.values.tolist() == [float(r["is_correct"]) for r in data]
 
 
 def test_the_response_can_not_leave_its_fence():
