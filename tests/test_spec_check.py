@@ -42,6 +42,13 @@ def test_the_branch_that_pushes_the_reward_out_is_named() -> None:
     assert "can reach -3, below the declared 0: -3 adds down to -3" in error.message
 
 
+def test_a_single_part_that_pushes_the_reward_out_is_named() -> None:
+    found = check(load_spec(NODES + "range: [0, 1]\nreward: {multiply: [2, right]}"))
+    assert next(f.message for f in found if f.code == "range").endswith("in scale(2, right), right lies in [0, 1]")
+    found = check(load_spec("range: [0, 1]\nreward: {column: {name: x, range: [0, 2]}}"))
+    assert next(f.message for f in found if f.code == "range").endswith('column("x") lies in [0, 2]')
+
+
 def test_an_unbounded_part_is_named() -> None:
     found = check(load_spec(NODES + "range: [0, 1]\nreward: {multiply: [right, long]}"))
     assert {f.code for f in found} >= {"range-unknown"}

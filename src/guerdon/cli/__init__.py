@@ -17,10 +17,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit. Errors are one line on stderr; ``--debug`` anywhere shows the traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments or bool(os.environ.get("GUERDON_DEBUG"))
-    sys.exit(_run([a for a in arguments if a != "--debug"], debug))
+    sys.exit(_exit_code([a for a in arguments if a != "--debug"], debug))
 
 
-def _run(arguments: list[str], debug: bool) -> int:
+def _exit_code(arguments: list[str], debug: bool) -> int:
     import typer
 
     from guerdon.cli._app import app

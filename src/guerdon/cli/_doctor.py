@@ -120,14 +120,15 @@ def _sleep(seconds: float) -> float:
 
 
 def _sandbox() -> dict[str, Any]:
-    try:
-        from guerdon.backends import sandbox
-    except ImportError as error:
-        return _check("sandbox", None, f"not available: {error}", optional=True)
-    describe = getattr(sandbox, "isolation", None) or getattr(sandbox, "describe", None)
-    if describe is None:
-        return _check("sandbox", None, "see: guerdon sandbox check", optional=True)
-    return _check("sandbox", True, str(describe()), optional=True)
+    from guerdon.backends.sandbox import describe_isolation
+
+    found = describe_isolation()
+    if not found.available:
+        return _check("sandbox", None, f"untrusted code can't be run here: {found.reason}", optional=True)
+    missing = f", {len(found.weaker)} weaker" if found.weaker else ""
+    return _check(
+        "sandbox", True, f"{len(found.enabled)} walls stand{missing}; see: guerdon sandbox check", optional=True
+    )
 
 
 def _say(report: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ kinds are JSON text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -36,14 +36,19 @@ _ARROW = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "text": 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns a scored file has: the named nodes with their axes, and the kept input columns with their kinds."""
+    """Which columns a scored file has: the named nodes with their axes, and the kept input columns with their kinds.
+
+    An input column whose name is a column of the scored file itself is kept as ``input_<name>``; ``renamed`` maps those
+    to their names in the input.
+    """
 
     nodes: Mapping[str, str]
     kept: Mapping[str, Kind]
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {"nodes": dict(self.nodes), "kept": dict(self.kept)}
+        return {"nodes": dict(self.nodes), "kept": dict(self.kept), "renamed": dict(self.renamed)}
 
     @property
     def schema(self) -> Any:
@@ -76,20 +81,30 @@ def layout_of(reward: Reward, rollouts: Iterable[Rollout], keep: Sequence[str] |
     double = next((n for i, n in enumerate(taken) if n in taken[:i]), None)
     if double is not None:
         raise SpecError(f"two columns of the scored file would be called {double!r}; rename the node")
-    kinds: dict[str, set[Kind]] = {}
-    for rollout in rollouts:
-        for name, value in _cells(rollout):
-            if value is not None and (keep is None or name in keep):
-                kinds.setdefault(name, set()).add(kind_of(value))
+    kinds = {n: k for n, k in _kinds(rollouts if keep is None or keep else []).items() if keep is None or n in keep}
     missing = [k for k in keep or () if k not in kinds and k not in PARTS]
     if missing:
-        raise SpecError(f"there is no input column {missing[0]!r} to keep; there are {', '.join(sorted(kinds))}")
+        raise SpecError(f"there is no input column {missing[0]!r} to keep")
     order = sorted(kinds, key=lambda n: (n not in PARTS, PARTS.index(n) if n in PARTS else 0))
-    return Layout(nodes, {name: _joint(kinds[name]) for name in order if name not in taken})
+    names = {f"input_{name}" if name in taken else name: name for name in order}
+    renamed = {new: name for new, name in names.items() if new != name}
+    return Layout(nodes, {new: _joint(kinds[name]) for new, name in names.items()}, renamed)
 
 
-def _cells(rollout: Rollout) -> list[tuple[str, Any]]:
-    return [*((p, getattr(rollout, p)) for p in PARTS), *rollout.extra.items()]
+def _kinds(rollouts: Iterable[Rollout]) -> dict[str, set[Kind]]:
+    """What each column of the rollouts holds."""
+    types: dict[str, dict[type, Any]] = {}
+    vast: set[str] = set()
+    for rollout in rollouts:
+        cells = {"prompt": rollout.prompt, "completion": rollout.completion, "answer": rollout.answer, **rollout.extra}
+        for name, value in cells.items():
+            seen = types.setdefault(name, {})
+            if type(value) not in seen:
+                seen[type(value)] = value
+            elif type(value) is int and not -(2**63) <= value < 2**63:
+                vast.add(name)
+    kinds = {n: {kind_of(v) for v in seen.values() if v is not None} for n, seen in types.items()}
+    return {n: found | ({"json"} if n in vast else set()) for n, found in kinds.items() if found}
 
 
 def kind_of(value: object) -> Kind:
@@ -121,10 +136,11 @@ def table_of(scored: Scored, rollouts: Sequence[Rollout], rows: Sequence[int], l
     for name in layout.nodes:
         columns += _node_columns(scored.frame, by_name[name])
     for name, kind in layout.kept.items():
-        cells = (getattr(r, name) if name in PARTS else r.extra.get(name) for r in rollouts)
+        source = layout.renamed.get(name, name)
+        cells = (getattr(r, source) if source in PARTS else r.extra.get(source) for r in rollouts)
         columns.append([_cell(c, kind) for c in cells])
     schema = layout.schema
-    arrays = [pa.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)]
+    arrays = [c if isinstance(c, pa.Array) else pa.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -157,7 +173,7 @@ def _node_columns(frame: Frame, scores: Scores) -> list[Any]:
 
 
 def _per_rollout(scores: Scores) -> list[Any]:
-    values = pa.array(scores.values, mask=~scores.known)
+    values = _numbers(scores)
     reasons: list[Any] = [None] * len(scores)
     if scores.reasons is not None:
         for i in np.flatnonzero(~scores.known).tolist():
@@ -165,6 +181,13 @@ def _per_rollout(scores: Scores) -> list[Any]:
     if not scores.evidence:
         return [values, reasons, [None] * len(scores)]
     return [values, reasons, [_json(scores.evidence[i]) for i in range(len(scores))]]
+
+
+def _numbers(scores: Scores) -> Any:
+    """Values as an Arrow array, null where unknown; made of its buffers, since pyarrow would load pandas for a mask."""
+    mask = np.packbits(scores.known, bitorder="little").tobytes()
+    data = np.where(scores.known, scores.values, 0.0).tobytes()
+    return pa.Array.from_buffers(pa.float64(), len(scores), [pa.py_buffer(mask), pa.py_buffer(data)])
 
 
 def _per_item(scores: Scores) -> list[Any]:

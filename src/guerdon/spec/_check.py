@@ -86,7 +86,7 @@ class _Look:
             node, culprits = blame(reward, side)
             why = _pushes(node, culprits, side)
             yield self._at(
-                culprits[0] if len(culprits) == 1 else node, "error", "range",
+                node, "error", "range",
                 f"the reward can reach {end:g}, {word} the declared {limit:g}: {why}",
             )  # fmt: skip
 
@@ -185,7 +185,7 @@ def _pushes(node: Reward, culprits: list[Reward], side: str) -> str:
     ends = [(c, e) for c, e in ends if e != 0] or ends
     if not _adds(node):
         shown = ", ".join(f"{text_of(c)} lies in {c.range}" for c, _ in ends[:4])
-        return shown if culprits == [node] else f"in {text_of(node)}, {shown}"
+        return shown if culprits[0] is node else f"in {text_of(node)}, {shown}"
     ends.sort(key=lambda pair: -abs(pair[1]))
     first, *rest = [f"{text_of(c)} {{}}{'up to' if side == 'high' else 'down to'} {e:g}" for c, e in ends[:5]]
     return ", ".join([first.format("adds "), *[r.format("") for r in rest]]) + (", ..." if len(ends) > 5 else "")
