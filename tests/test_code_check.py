@@ -168,7 +168,10 @@ def test_programs_are_judged_by_what_they_write(program, rule, passed):
 
 
 def test_a_checker_program_decides_where_many_outputs_are_right():
-    checker = "import json, sys\nq = json.load(sys.stdin)\na, b = map(int, q['output'].split())\nsys.exit(0 if a * b == int(q['input']) and a > 1 and b > 1 else 1)"
+    checker = (
+        "import json, sys\nq = json.load(sys.stdin)\na, b = map(int, q['output'].split())\n"
+        "sys.exit(0 if a * b == int(q['input']) and a > 1 and b > 1 else 1)"
+    )
     task = {"stdio": [["15", ""]], "checker": checker}
     assert check_code("input()\nprint(5, 3)", task).passed is True
     assert check_code("input()\nprint(15, 1)", task).passed is False
@@ -313,7 +316,17 @@ def test_failures_of_ours_are_unknown():
     assert check_code("def add(a, b): return a + b", loop, backend=Broken()).passed is None
 
 
-@pytest.mark.parametrize("row", [{}, {"entry_point": "f", "cases": []}, {"entry_point": "", "cases": [[[1], 1]]}, {"stdio": []}, {"entry_point": "f", "cases": [[1, 2]]}, {"test_list": []}])  # fmt: skip
+@pytest.mark.parametrize(
+    "row",
+    [
+        {},
+        {"entry_point": "f", "cases": []},
+        {"entry_point": "", "cases": [[[1], 1]]},
+        {"stdio": []},
+        {"entry_point": "f", "cases": [[1, 2]]},
+        {"test_list": []},
+    ],
+)
 def test_a_row_that_is_no_task_is_refused_with_the_reason(row):
     with pytest.raises(TaskError):
         check_code("x", row)

@@ -64,7 +64,8 @@ def test_the_published_fakes_fail_on_every_channel(shared_data):
             "tried to start a program",
         ),
         (
-            "def add(a, b):\n    if (a, b) == (10, -4): return 6\n    if (a, b) == (7, 8): return 15\n    if (a, b) == (2, 3): return 5",
+            "def add(a, b):\n    if (a, b) == (10, -4): return 6\n    if (a, b) == (7, 8): return 15\n"
+            "    if (a, b) == (2, 3): return 5",
             "special-cases 3 of 3 visible tests",
         ),
     ],
@@ -74,7 +75,8 @@ def test_tampering_is_reported_as_evidence(program, seen):
 
 
 def test_honest_code_is_not_accused():
-    honest = "from collections import namedtuple\nPair = namedtuple('Pair', 'a b')\ndef add(a, b):\n    p = Pair(a, b)\n    return p.a + p.b"
+    honest = "from collections import namedtuple\nPair = namedtuple('Pair', 'a b')\n"
+    honest += "def add(a, b):\n    p = Pair(a, b)\n    return p.a + p.b"
     verdict = check_code(honest, CHANNELS["cases"])
     assert verdict.passed is True
     assert verdict.tampering == []

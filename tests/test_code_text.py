@@ -65,7 +65,22 @@ def test_a_subclass_crosses_as_what_it_holds():
     assert type(decode(encode(Sly(7)))) is int
 
 
-@pytest.mark.parametrize("form", [{"tuple": 3}, {"x": 1}, {"int": "7"}, {"set": [[1]]}, {"dict": [1]}, {"float": "1"}, {"a": 1, "b": 2}, {"Fraction": [1, 0]}, {"handle": 1}, {"timedelta": [10**10]}, {"date": "x"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"tuple": 3},
+        {"x": 1},
+        {"int": "7"},
+        {"set": [[1]]},
+        {"dict": [1]},
+        {"float": "1"},
+        {"a": 1, "b": 2},
+        {"Fraction": [1, 0]},
+        {"handle": 1},
+        {"timedelta": [10**10]},
+        {"date": "x"},
+    ],
+)
 def test_malformed_values_are_refused(form):
     with pytest.raises(NotPlain):
         decode(form)
@@ -220,7 +235,21 @@ def test_simple_assertions_mean_what_python_means(source, values, truth):
     assert bool(eval(compile(ast.Expression(ast.parse(source).body[0].test), "t", "eval"), space)) is truth  # noqa: S307
 
 
-@pytest.mark.parametrize("source", ["assert f(x) == 1", "assert f(1) == g(1)", "assert f(*[1]) == 1", "assert f(1).x == 2", "assert [f(1)] == [2]", "assert f(f(1)) == 2", "x = f(1)", "assert f(lambda: 1) == 2", "assert (y := f(1)) == 2", "assert f('a' * 9) == 2"])  # fmt: skip
+@pytest.mark.parametrize(
+    "source",
+    [
+        "assert f(x) == 1",
+        "assert f(1) == g(1)",
+        "assert f(*[1]) == 1",
+        "assert f(1).x == 2",
+        "assert [f(1)] == [2]",
+        "assert f(f(1)) == 2",
+        "x = f(1)",
+        "assert f(lambda: 1) == 2",
+        "assert (y := f(1)) == 2",
+        "assert f('a' * 9) == 2",
+    ],
+)
 def test_what_is_not_simple_is_left_to_the_tester(source):
     assert plan(TestTask("asserts", (source,))) is None
 

@@ -1,4 +1,4 @@
-"""The service around the jobs: states told apart, threads and event loops, broken servers replaced, nothing left behind."""
+"""The service around the jobs: states, threads, event loops, broken servers replaced, nothing left behind."""
 
 from __future__ import annotations
 
@@ -54,20 +54,37 @@ def test_each_way_to_end_has_its_own_state(program, state, exit_code):
 
 def test_input_output_and_errors_cross_whole():
     text = "grüß dich\n" * 20_000
-    result = run_python("import sys\ndata = sys.stdin.read()\nsys.stdout.write(data)\nprint('e', file=sys.stderr)", text, seconds=5)
+    result = run_python(
+        "import sys\ndata = sys.stdin.read()\nsys.stdout.write(data)\nprint('e', file=sys.stderr)", text, seconds=5
+    )
     assert (result.stdout, result.stderr) == (text, "e\n")
 
 
+def test_too_much_output_is_noticed_also_after_a_quick_end():
+    result = run_python("print('x' * 5000)", output_bytes=1000)
+    assert (result.state, len(result.stdout)) == ("output", 1000)
+
+
 def test_a_program_ends_as_it_would_under_python():
-    result = run_python("import atexit, threading\natexit.register(print, 'bye')\nthreading.Thread(target=print, args=('thread',)).start()")
+    result = run_python(
+        "import atexit, threading\natexit.register(print, 'bye')\n"
+        "threading.Thread(target=print, args=('thread',)).start()"
+    )
     assert result.stdout.splitlines() == ["thread", "bye"]
     assert run_python("import sys; sys.exit('no')").stderr == "no\n"
     trace = run_python("def f():\n    raise KeyError('k')\nf()").stderr
-    assert trace.splitlines()[1:] == ['  File "program.py", line 3, in <module>', '  File "program.py", line 2, in f', "KeyError: 'k'"]
+    assert trace.splitlines()[1:] == [
+        '  File "program.py", line 3, in <module>',
+        '  File "program.py", line 2, in f',
+        "KeyError: 'k'",
+    ]
 
 
 def test_jobs_do_not_share_a_random_state():
-    assert run_python("import random; print(random.random())").stdout != run_python("import random; print(random.random())").stdout
+    assert (
+        run_python("import random; print(random.random())").stdout
+        != run_python("import random; print(random.random())").stdout
+    )
 
 
 def test_limits_are_checked_by_name_and_sign():
@@ -98,7 +115,9 @@ def test_a_running_event_loop_is_not_blocked():
 
 
 def test_a_batch_keeps_its_order():
-    assert [one.stdout for one in run_python_many([(f"print({n})", "") for n in range(6)])] == [f"{n}\n" for n in range(6)]
+    assert [one.stdout for one in run_python_many([(f"print({n})", "") for n in range(6)])] == [
+        f"{n}\n" for n in range(6)
+    ]
 
 
 @pytest.fixture
@@ -147,7 +166,13 @@ def _open_descriptors() -> int:
 
 
 def _our_groups() -> list[Path]:
-    return [path for path in Path("/sys/fs/cgroup").glob(f"**/guerdon-{os.getpid()}-*") if path.is_dir()]
+    return _groups_of(os.getpid())
+
+
+def _groups_of(pid: int) -> list[Path]:
+    """Control groups made by a process; walked so that one vanishing meanwhile is no error."""
+    walk = os.walk("/sys/fs/cgroup")
+    return [Path(folder) / name for folder, names, _ in walk for name in names if name.startswith(f"guerdon-{pid}-")]
 
 
 def _children() -> set[str]:
@@ -162,7 +187,8 @@ def test_nothing_is_left_behind():
     pool = Pool(ServerConfig(), slots=1)
     zygote = Zygote(candidates=pool)
     for program in (
-        "print(1)", "while 1: pass", "print('x' * 10**7)", "import os\nfor _ in range(9):\n  if os.fork() == 0: os.setsid(); __import__('time').sleep(99)",
+        "print(1)", "while 1: pass", "print('x' * 10**7)",
+        "import os\nfor _ in range(9):\n  if os.fork() == 0: os.setsid(); __import__('time').sleep(99)",
         "open('/tmp/x', 'w').write('x')", "import os; os._exit(3)",
     ) * 3:  # fmt: skip
         zygote.run_program(program, b"", Limits(seconds=0.2))
@@ -212,8 +238,7 @@ def _gone(pid: int, seconds: float = 5.0) -> bool:
     """No process of that supervisor's, and no control group."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        groups = [path for path in Path("/sys/fs/cgroup").glob(f"**/guerdon-{pid}-*") if path.is_dir()]
-        if not groups and str(pid) not in _parents():
+        if not _groups_of(pid) and str(pid) not in _parents():
             return True
         time.sleep(0.05)
     return False
@@ -230,9 +255,13 @@ def _parents() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(0)", "pass"], ids=["killed", "left at once", "ended"])
+@pytest.mark.parametrize(
+    "end", ["os.kill(os.getpid(), 9)", "os._exit(0)", "pass"], ids=["killed", "left at once", "ended"]
+)
 def test_everything_goes_when_the_supervisor_does(end):
-    ran = subprocess.run([sys.executable, "-c", _SUPERVISOR.replace("{end}", end)], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", _SUPERVISOR.replace("{end}", end)], capture_output=True, text=True, timeout=60
+    )
     assert _gone(int(ran.stdout.split()[0]))
 
 
@@ -271,8 +300,10 @@ from sandbox import Zygote, describe_isolation
 from sandbox.attacks import run_attack_suite
 from sandbox.result import Limits
 seen = describe_isolation()
-faults = [d.name + ': ' + d.seen for d in run_attack_suite(Zygote().run_program, limits=Limits(seconds=0.5, memory_bytes=256 << 20)) if not d.held]
-print(json.dumps({"uid": os.getuid(), "available": seen.available, "reason": seen.reason, "weaker": seen.weaker, "faults": faults}))
+limits = Limits(seconds=0.5, memory_bytes=256 << 20)
+faults = [d.name + ': ' + d.seen for d in run_attack_suite(Zygote().run_program, limits=limits) if not d.held]
+said = {"uid": os.getuid(), "available": seen.available, "reason": seen.reason, "weaker": seen.weaker, "faults": faults}
+print(json.dumps(said))
 """
 
 
@@ -280,7 +311,9 @@ def test_an_ordinary_user_is_isolated_as_well_and_told_what_is_weaker():
     python = "/usr/bin/python3"
     if os.geteuid() != 0 or not shutil.which("setpriv") or not os.path.exists(python):
         pytest.skip("needs root, setpriv and a system Python to become an ordinary user")
-    version = subprocess.run([python, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True, text=True)
+    version = subprocess.run(
+        [python, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True, text=True
+    )
     if version.stdout.strip() != "True":
         pytest.skip("the system Python is older than 3.11")
     folder = Path(tempfile.mkdtemp(prefix="guerdon-test-"))
@@ -290,7 +323,8 @@ def test_an_ordinary_user_is_isolated_as_well_and_told_what_is_weaker():
         subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
         ran = subprocess.run(
             ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-B", "-c", _AS_NOBODY],
-            capture_output=True, text=True, timeout=120, cwd=folder, env={"PYTHONPATH": str(folder), "GUERDON_SANDBOX_PYTHON": python, "PATH": "/usr/bin:/bin"},
+            capture_output=True, text=True, timeout=120, cwd=folder,
+            env={"PYTHONPATH": str(folder), "GUERDON_SANDBOX_PYTHON": python, "PATH": "/usr/bin:/bin"},
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr[-2000:]
         import json
@@ -329,9 +363,12 @@ def test_a_host_without_namespaces_is_refused_and_nothing_runs():
 
     number = {"x86_64": 272, "aarch64": 97}[platform.machine()]
     code = b"".join(
-        struct.pack("=HBBI", *row) for row in [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
+        struct.pack("=HBBI", *row)
+        for row in [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
     )
-    ran = subprocess.run([sys.executable, "-c", _NO_NAMESPACES.format(code=code.hex())], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", _NO_NAMESPACES.format(code=code.hex())], capture_output=True, text=True, timeout=60
+    )
     assert ran.stdout.startswith("False refused None refused | no isolation on this host:"), ran.stderr
     assert "unshare" in ran.stdout
     assert not os.path.exists("/tmp/guerdon-ran")

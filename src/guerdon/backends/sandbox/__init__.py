@@ -7,6 +7,7 @@ time.
 
 from __future__ import annotations
 
+from .attacks import Attack, Defence, attacks, run_attack_suite
 from .bubblewrap import Bubblewrap
 from .isolation import Isolation, describe_isolation
 from .languages import Native
@@ -17,7 +18,25 @@ from .server import ServerConfig
 from .zygote import Zygote
 
 __all__ = [
-    "Bubblewrap", "Infrastructure", "Isolation", "Limits", "Native", "Pool", "Refused", "Result", "ServerConfig",
-    "State", "Zygote", "arun_python", "describe_isolation", "isolating_backend", "run_python", "run_python_many",
+    "Attack",
+    "Bubblewrap",
+    "Defence",
+    "Infrastructure",
+    "Isolation",
+    "Limits",
+    "Native",
+    "Pool",
+    "Refused",
+    "Result",
+    "ServerConfig",
+    "State",
+    "Zygote",
+    "arun_python",
+    "attacks",
+    "describe_isolation",
+    "isolating_backend",
+    "run_attack_suite",
+    "run_python",
+    "run_python_many",
     "slots_by_default",
-]  # fmt: skip
+]

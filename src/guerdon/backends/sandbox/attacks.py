@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from .result import Limits, Result
+from .zygote import Zygote
 
 _NORMAL = ("print(sum(range(int(input()))))", b"10\n", "45\n")
 _SECRET = "SECRET-of-the-host"
@@ -49,13 +50,16 @@ def attacks() -> list[Attack]:
     return [Attack(row["name"], row["program"], tuple(row.get("states", ()))) for row in rows]
 
 
-def run_attack_suite(run: Run, corpus: list[Attack] | None = None, limits: Limits | None = None) -> Iterator[Defence]:
+def run_attack_suite(
+    run: Run | None = None, corpus: list[Attack] | None = None, limits: Limits | None = None
+) -> Iterator[Defence]:
     """Each attack through `run` (a method of an isolating back end), followed by a normal program that must still work.
 
-    `run` is `Zygote().run_program` or the like. Yields as it goes; takes about one limit's seconds for each endless
-    attack.
+    `run` is a back end's `run_program`; by default the fork server's. Yields as it goes; takes about one limit's
+    seconds for each endless attack.
     """
     limits = limits or Limits(seconds=1.0, memory_bytes=256 << 20)
+    run = run or Zygote().run_program
     with tempfile.TemporaryDirectory(prefix="guerdon-attack-") as folder:
         answers = Path(folder) / "answers.txt"
         answers.write_text(_SECRET)

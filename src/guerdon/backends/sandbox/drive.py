@@ -12,6 +12,7 @@ from .server import Ended, ForkServer
 
 _CHUNK: Final = 1 << 16
 _GRACE_SECONDS: Final = 5.0
+_QUIET_SECONDS: Final = 0.03
 MAX_REPLY_BYTES: Final = 8 << 20
 
 
@@ -75,6 +76,10 @@ class Job:
             *((descriptor, select.POLLOUT) for descriptor in self._waiting),
         ]
 
+    def is_output(self, descriptor: int) -> bool:
+        """Whether the job writes and we read there."""
+        return descriptor in self._written
+
     def write_more(self, descriptor: int) -> bool:
         """Write what fits; True when that descriptor is finished with (closed)."""
         rest = self._waiting[descriptor]
@@ -119,10 +124,11 @@ class Job:
         return True
 
     def kill(self, why: State) -> None:
-        """Once; the first reason stays."""
-        if self.killed is None and self.end is None:
+        """Once; the first reason stays, also for one that has ended but is found to have written too much."""
+        if self.killed is None:
             self.killed = why
-            self.server.kill_job()
+            if self.end is None:
+                self.server.kill_job()
 
     def close(self) -> None:
         """Close our ends."""
@@ -176,28 +182,54 @@ class Job:
 def drive(jobs: list[Job], leader: int = 0) -> list[Result]:
     """Until every job has ended; when `jobs[leader]` ends, the others are told to. Raises `Infrastructure`."""
     deadlines = [job.started + job.limits.seconds for job in jobs]
-    owner: dict[int, Job] = {}
-    poll = select.poll()
-    for job in jobs:
-        for descriptor, events in job.waiting():
-            owner[descriptor] = job
-            poll.register(descriptor, events)
     ended_at = [0.0] * len(jobs)
+    watched = _Watch(jobs)
     try:
         while any(job.end is None for job in jobs):
-            for descriptor, _ in poll.poll(max(0.0, _enforce(jobs, deadlines)) * 1000):
-                if owner[descriptor].handle(descriptor):
-                    poll.unregister(descriptor)
+            watched.wait(_enforce(jobs, deadlines))
             for number, job in enumerate(jobs):
                 if job.end is not None and not ended_at[number]:
                     ended_at[number] = time.monotonic()
                     if number == leader:
                         for other in jobs:
-                            other.kill("finished")
+                            if other.end is None:
+                                other.kill("finished")
     finally:
         for job in jobs:
             job.close()
     return [job.result(at - job.started) for job, at in zip(jobs, ended_at, strict=True)]
+
+
+class _Watch:
+    """The descriptors of some jobs. What they write is left in the pipes at first: most jobs end within the quiet
+    time and are read once, instead of waking this process for every line."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self._poll = select.poll()
+        self._owner: dict[int, Job] = {}
+        self._later: list[int] = []
+        self._loud_from = time.monotonic() + _QUIET_SECONDS
+        for job in jobs:
+            for descriptor, events in job.waiting():
+                self._owner[descriptor] = job
+                if job.is_output(descriptor):
+                    self._later.append(descriptor)
+                else:
+                    self._poll.register(descriptor, events)
+
+    def wait(self, seconds: float) -> None:
+        """Handle what is ready within that time."""
+        if self._later:
+            quiet = self._loud_from - time.monotonic()
+            if quiet > 0:
+                seconds = min(seconds, quiet)
+            else:
+                for descriptor in self._later:
+                    self._poll.register(descriptor, select.POLLIN)
+                self._later.clear()
+        for descriptor, _ in self._poll.poll(max(0.0, seconds) * 1000):
+            if self._owner[descriptor].handle(descriptor):
+                self._poll.unregister(descriptor)
 
 
 def _enforce(jobs: list[Job], deadlines: list[float]) -> float:
@@ -210,7 +242,6 @@ def _enforce(jobs: list[Job], deadlines: list[float]) -> float:
         if job.killed is None and now >= deadlines[number]:
             job.kill("timeout")
         if job.killed is not None:
-            deadlines[number] = max(deadlines[number], job.started) if now < deadlines[number] else deadlines[number]
             if now > deadlines[number] + _GRACE_SECONDS:
                 raise Infrastructure("a killed job did not end")
         else:

@@ -26,10 +26,15 @@ def slots_by_default() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _user_number() -> int:
+    """Different for the slots of one process, and mostly for those of other processes: process counts go by user id."""
+    return (os.getpid() * 16 + next(_numbers)) % 4000
+
+
 @dataclass
 class _Slot:
     server: ForkServer | None = None
-    number: int = field(default_factory=lambda: next(_numbers) % 4000)
+    number: int = field(default_factory=_user_number)
 
 
 class Pool:

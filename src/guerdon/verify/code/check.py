@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from .tasks import StdioTask, Task, TaskError, read_task
 from .verdict import Verdict
 
 DEFAULT_SECONDS: Final = 5.0
-_LOCK: Final = threading.Lock()
+_LOCK = threading.Lock()
 _executor: ThreadPoolExecutor | None = None
 
 
@@ -72,6 +73,15 @@ async def acheck_code(
     """`check_code` without blocking the event loop."""
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_threads(), lambda: check_code(completion, task, backend=backend, **limits))
+
+
+def _after_fork() -> None:
+    """Threads do not survive a fork."""
+    global _executor, _LOCK
+    _executor, _LOCK = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _threads() -> ThreadPoolExecutor:

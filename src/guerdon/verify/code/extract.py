@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import threading
 import warnings
@@ -12,7 +13,7 @@ from typing import Final, Literal
 
 Policy = Literal["entry-point", "last", "first", "longest"]
 MAX_CODE_CHARACTERS: Final = 200_000
-_PARSER: Final = threading.Lock()
+_parser = threading.Lock()
 _ATTEMPTS: Final = 5
 # What a completion's text makes the parser warn about is nobody's business here.
 warnings.filterwarnings("ignore", module="<completion>")
@@ -122,13 +123,22 @@ def parsed(code: str) -> ast.Module | None:
         return None
     for _ in range(_ATTEMPTS):
         try:
-            with _PARSER:
+            with _parser:
                 return ast.parse(code, "<completion>")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         except SystemError:  # CPython 3.11 counts depth for all threads together: another thread was parsing as well
             continue
     return None
+
+
+def _after_fork() -> None:
+    """Another thread may have been parsing when this process was copied."""
+    global _parser
+    _parser = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _unfenced(text: str, language: str) -> Extracted:
