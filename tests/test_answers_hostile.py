@@ -13,16 +13,25 @@ from hypothesis import strategies as st
 from guerdon.verify.answers import check_answer, equivalent, extract
 
 LONG = 200_000
-TOWERS = ["9^9^9^9", "9**9**9**9", "10^{10^{10}}", "10^{-10^9}", "((10!)!)!", r"\binom{1000000}{500000}", "2^{2^{2^{2^{2^2}}}}",
-          r"\sum_{k=1}^{10^9} k", r"\sum_{k=1}^{1000}\sum_{j=1}^{1000}\sum_{i=1}^{1000} ijk", r"(x+1)^{100000}", r"10^6!",
-          r"(\sin x+\cos x)^{200}", r"\sin(10^{10^{10}})", r"\ln(0)", r"\frac{1}{0}", r"0^0", r"\tan\frac{\pi}{2}", r"\Gamma(10^{100})",
-          r"7^{7^{7^7}} \bmod 1000", r"\sqrt[10^9]{2}", "e^{e^{e^{e^{e^e}}}}", r"\cosh(10^{20})", r"\lfloor 10^{100}\pi\rfloor"]  # fmt: skip
+TOWERS = ["9^9^9^9", "9**9**9**9", "10^{10^{10}}", "10^{-10^9}", "((10!)!)!", r"\binom{1000000}{500000}",
+          "2^{2^{2^{2^{2^2}}}}",
+          r"\sum_{k=1}^{10^9} k", r"\sum_{k=1}^{1000}\sum_{j=1}^{1000}\sum_{i=1}^{1000} ijk",
+          r"(x+1)^{100000}", r"10^6!",
+          r"(\sin x+\cos x)^{200}", r"\sin(10^{10^{10}})", r"\ln(0)", r"\frac{1}{0}", r"0^0",
+          r"\tan\frac{\pi}{2}", r"\Gamma(10^{100})",
+          r"7^{7^{7^7}} \bmod 1000", r"\sqrt[10^9]{2}", "e^{e^{e^{e^{e^e}}}}", r"\cosh(10^{20})",
+          r"\lfloor 10^{100}\pi\rfloor"]  # fmt: skip
 # Each repeats one piece; found by hand and by fuzzing.
-REPEATED = ["(", ")", "{", "}", "[", "\\{", "-", "+", "!", "^", "_", "|", "\\|", "'", "%", "1/", "x^", "\\frac", "\\frac{1}{",
-            "\\sqrt{", "\\sqrt[", "\\binom", "\\dfrac", "\\text{", "\\mathrm{", "\\left(", "\\boxed{", "\\boxed{9}", "$", "$$", "$x$ ",
-            "\\[", "\\(", "\\\\", "&", "\\begin{pmatrix}", "\\sum_{k=1}^{", "\\int_0^1", "\\lim_{x\\to", "\\overline{", "1,", "1, ",
-            ", ", " and ", " or ", "=", "<", "x=1,", "\\pm 1", "\\pm 1,", "1 ", "\u00bd", "\u00b2", "\u200b", "\u221a", "a", "not ",
-            "The final answer is ", "answer", "<think>", "</think>", "<answer>", "####", "\n", " ", ".", "...", "e", "1e5", "0.(3)",
+REPEATED = ["(", ")", "{", "}", "[", "\\{", "-", "+", "!", "^", "_", "|", "\\|", "'", "%", "1/", "x^",
+          "\\frac", "\\frac{1}{",
+            "\\sqrt{", "\\sqrt[", "\\binom", "\\dfrac", "\\text{", "\\mathrm{", "\\left(", "\\boxed{",
+            "\\boxed{9}", "$", "$$", "$x$ ",
+            "\\[", "\\(", "\\\\", "&", "\\begin{pmatrix}", "\\sum_{k=1}^{", "\\int_0^1", "\\lim_{x\\to",
+            "\\overline{", "1,", "1, ",
+            ", ", " and ", " or ", "=", "<", "x=1,", "\\pm 1", "\\pm 1,", "1 ", "\u00bd", "\u00b2", "\u200b",
+            "\u221a", "a", "not ",
+            "The final answer is ", "answer", "<think>", "</think>", "<answer>", "####", "\n", " ", ".", "...",
+            "e", "1e5", "0.(3)",
             "\\sin", "\\ln ", "\\Sigma", "\\iint", "\\lbrack", "°", "\ud800", "cm ", "five ", "A, "]  # fmt: skip
 
 
@@ -37,13 +46,34 @@ def test_huge_numbers_are_never_written_out(text: str) -> None:
 
 @pytest.mark.parametrize("piece", REPEATED)
 def test_any_piece_may_be_repeated_any_number_of_times(piece: str) -> None:
-    for count in (30, 400, 6_000 // len(piece), LONG // len(piece)):
-        for text in (piece * count, "5" + piece * count, piece * count + "5", r"\boxed{" + piece * count + "}"):
+    for count in (40, 3_000 // len(piece)):
+        for text in (piece * count + "5", r"\boxed{5" + piece * count + "}"):
             start = time.process_time()
-            verdict = check_answer("17", text, seconds=0)
-            equivalent(text, "17x", seconds=0)
-            assert verdict.equal is not True
+            assert check_answer("17", text, seconds=0).equal is not True
+            assert equivalent(text, "17x", seconds=0).equal is not True
             assert time.process_time() - start < 1.5, (piece, count)
+    start = time.process_time()
+    assert check_answer("17", piece * (LONG // len(piece)) + "5", seconds=0).equal is not True
+    assert time.process_time() - start < 1.5, piece
+
+
+# Found by fuzzing: errors raised through flint's integrator, names with lone surrogates, trees that a loop made deep,
+# constructs that recursed without a count, nested sums.
+@pytest.mark.parametrize(
+    "text",
+    [r"\int_0^1 \sum_{k=1}^{2000} \sin(kx) dx", r"\int_0^1 \frac{1}{f(x)-z} dx", "\\\ud800binom{x}{3}!",
+    "x_\ud800", "f(\ud800)",
+     "97(piz" + "!" * 900 + ")", "1" + "/1" * 900, r"\tbinom" * 400, r"\frac" * 900, r"\sqrt" * 900, "2^" * 900 + "2",
+     r"\sum_{k=1}^{900}" * 4 + "k", r"\prod_{k=1}^{900}\sum_{j=1}^{900} jk", r"\lim_{x\to 0}" * 90 + "x"],
+    ids=range(14),
+)  # fmt: skip
+def test_what_fuzzing_found_stays_fixed(text: str) -> None:
+    start = time.process_time()
+    for gold in ("17", "x", r"\frac{x}{2}", r"\int_0^1 x dx"):
+        assert equivalent(gold, text, seconds=0).equal is not True
+        assert equivalent(text, gold, seconds=0).equal is not True
+        check_answer(gold, text, seconds=0)
+    assert time.process_time() - start < 3.0
 
 
 @pytest.mark.parametrize(
@@ -51,7 +81,7 @@ def test_any_piece_may_be_repeated_any_number_of_times(piece: str) -> None:
     [("(", ")"), ("{", "}"), (r"\left(", r"\right)"), ("((", "))"), ("$", "$"), ("-", ""), ("--", "")],
 )
 def test_wrapping_that_means_nothing_may_be_as_deep_as_it_likes(opening: str, closing: str) -> None:
-    for depth in (1, 2, 10, 300, 2_000):
+    for depth in (1, 2, 10, 300, 1_500):
         answer = opening * depth + "5" + closing * depth
         negative = opening == "-" and depth % 2
         if opening == "$" and depth > 2:
@@ -132,13 +162,17 @@ def test_computer_algebra_settles_what_only_it_can(a: str, b: str, expected: boo
     assert equivalent(a, b, seconds=0).equal is None
 
 
-PIECES = ["\\frac", "{", "}", "(", ")", "1", "2", "x", "^", "_", "+", "-", "*", "/", "\\sqrt", "\\text{", "cm", ",", ";", "=", "<", "\\le",
-          "\\cup", "[", "]", "\\{", "\\}", "|", "!", "%", "\\%", "$", "\\pi", "e", "i", "\\sin", "\\ln", "\\pm", "\\infty", "\\begin{pmatrix}",
-          "\\end{pmatrix}", "&", "\\\\", "\\sum_{k=1}^{3}", "\\boxed{", "and", "or", "not", " ", "\n", "0.5", "10^{9}", "°", "½", "\\circ", ":",
-          "\\overline{", "'", "\\mathrm{", "99", "\\binom", "\\int_0^1", "dx", "\\lim_{x\\to 0}", "True", "B", "\\,", "\\!", "..."]  # fmt: skip
+PIECES = ["\\frac", "{", "}", "(", ")", "1", "2", "x", "^", "_", "+", "-", "*", "/", "\\sqrt", "\\text{", "cm",
+          ",", ";", "=", "<", "\\le",
+          "\\cup", "[", "]", "\\{", "\\}", "|", "!", "%", "\\%", "$", "\\pi", "e", "i", "\\sin", "\\ln",
+          "\\pm", "\\infty", "\\begin{pmatrix}",
+          "\\end{pmatrix}", "&", "\\\\", "\\sum_{k=1}^{3}", "\\boxed{", "and", "or", "not", " ", "\n", "0.5",
+          "10^{9}", "°", "½", "\\circ", ":",
+          "\\overline{", "'", "\\mathrm{", "99", "\\binom", "\\int_0^1", "dx", "\\lim_{x\\to 0}", "True", "B",
+          "\\,", "\\!", "..."]  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=25), st.lists(st.sampled_from(PIECES), max_size=25))
 def test_random_pieces_never_raise_hang_or_differ_from_themselves(a: list[str], b: list[str]) -> None:
     left, right = "".join(a), "".join(b)
@@ -173,9 +207,9 @@ def test_memory_stays_bounded_over_many_different_pairs() -> None:
         with open("/proc/self/statm") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    for i in range(2_000):
+    for i in range(5_000, 6_000):
         check_answer(str(i), rf"\boxed{{x^{{{i}}}+\sqrt{{{i}}}}}", seconds=0)
     before = resident()
-    for i in range(6_000):
+    for i in range(2_000):
         check_answer(str(i), rf"\boxed{{x^{{{i}}}+\sqrt{{{i}}}}}", seconds=0)
-    assert resident() - before < 40 * 2**20
+    assert resident() - before < 24 * 2**20

@@ -26,8 +26,10 @@ ratio = st.fractions(min_value=-50, max_value=50, max_denominator=40)
 def notations(value: Fraction) -> list[str]:
     """Ways of writing one rational number."""
     n, d = value.numerator, value.denominator
-    out = [f"{n}/{d}", rf"\frac{{{n}}}{{{d}}}", rf"\dfrac{{{2 * n}}}{{{2 * d}}}", rf"$\frac{{{n}}}{{{d}}}$", rf"\boxed{{{n}/{d}}}",
-           rf"{n}\cdot\frac{{1}}{{{d}}}", rf"\left(\frac{{{n}}}{{{d}}}\right)", f"x = {n}/{d}", f"**{n}/{d}**"]  # fmt: skip
+    out = [f"{n}/{d}", rf"\frac{{{n}}}{{{d}}}", rf"\dfrac{{{2 * n}}}{{{2 * d}}}", rf"$\frac{{{n}}}{{{d}}}$",
+    rf"\boxed{{{n}/{d}}}",
+           rf"{n}\cdot\frac{{1}}{{{d}}}", rf"\left(\frac{{{n}}}{{{d}}}\right)", f"x = {n}/{d}",
+           f"**{n}/{d}**"]  # fmt: skip
     if n > d:
         q, r = divmod(n, d)
         out += [f"{q} {r}/{d}", rf"{q}\frac{{{r}}}{{{d}}}"] if r else [str(q), f"{q}.0", f"{q:,}"]
@@ -61,7 +63,8 @@ def test_a_number_equals_itself_in_every_notation_and_no_other_number(
 
 POOLS = [
     ["50\\%", "0.5", "1/2", "50", "50.0", "0.50", "\\frac{1}{2}", "50 percent", "5\\%", "0.05", "5", "500\\%"],
-    ["\\frac{1}{3}", "0.3333333333333333", "0.33333333333333", "0.\\overline{3}", "0.333333333333", "2/6", "0.33", "0.3334"],
+    ["\\frac{1}{3}", "0.3333333333333333", "0.33333333333333", "0.\\overline{3}", "0.333333333333", "2/6",
+    "0.33", "0.3334"],
     ["5\\text{ m}", "500\\text{ cm}", "0.005\\text{ km}", "5\\text{ cm}", "50 mm", "5000 mm", "0.05 m", "5 kg"],
     ["x=2", "2=x", "y=2", "x=3", "x=\\frac{4}{2}", "x=2.0"],
     ["(1,2)", "(1.0,2)", "(2,1)", "[1,2]", "(1,\\frac{4}{2})", "\\{1,2\\}", "\\{2,1\\}", "1,2", "2,1", "\\{1,1,2\\}"],
@@ -146,8 +149,13 @@ def test_large_integers_are_compared_to_the_last_digit(n: int, k: int) -> None:
     assert equivalent(f"{n}x", f"{n + k}x").equal is False
 
 
-@pytest.mark.parametrize("wrap", ["{}", "${}$", r"\({}\)", r"\[{}\]", r"\boxed{{{}}}", r"$\boxed{{{}}}$", "**{}**", "{}.", " {} ",
-                                  r"\displaystyle {}", r"\left({}\right)", "{{{}}}", "({})"])  # fmt: skip
+WRAPPINGS = [
+    "{}", "${}$", r"\({}\)", r"\[{}\]", r"\boxed{{{}}}", r"$\boxed{{{}}}$", "**{}**", "{}.", " {} ", "{{{}}}", "({})",
+    r"\displaystyle {}", r"\left({}\right)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrap", WRAPPINGS)
 @pytest.mark.parametrize("answer", ["5", r"\frac{1}{2}", "x^2+1", r"\sqrt{3}", "2\\pi", "-7"])
 def test_wrapping_an_answer_changes_nothing(wrap: str, answer: str) -> None:
     assert equivalent(wrap.format(answer), answer).equal is True

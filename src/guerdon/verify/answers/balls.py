@@ -196,17 +196,24 @@ def _integral(expr: Op, names: Mapping[str, Ball], work: Work) -> Ball:
     a, b = _evaluate(low, names, work), _evaluate(high, names, work)
     name = variable.name
 
+    hopeless: list[str] = []
+
     def integrand(x: Ball, _: bool) -> Ball:
+        # Nothing may be raised through flint's C code: a problem becomes a NaN here and is raised below.
         try:
-            return _evaluate(body, {**names, name: x}, work)
-        except HopelessError:
-            raise
+            return acb("nan") if hopeless else _evaluate(body, {**names, name: x}, work)
+        except (HopelessError, RecursionError) as problem:
+            hopeless.append(str(problem))
         except NoValue:
-            return acb("nan")
+            pass
+        return acb("nan")
 
     if not a.is_finite() or not b.is_finite():
         raise NoValue("an integral without finite bounds")
-    return acb.integral(integrand, a, b, rel_tol=arb(2) ** -110, abs_tol=arb(2) ** -110, eval_limit=1_500)
+    result = acb.integral(integrand, a, b, rel_tol=arb(2) ** -110, abs_tol=arb(2) ** -110, eval_limit=1_500)
+    if hopeless:
+        raise HopelessError(hopeless[0])
+    return result
 
 
 def _smooth(node: Expr) -> bool:
@@ -259,7 +266,7 @@ def _rounded(value: arb, up: bool) -> Ball:
 def _call(name: str, values: list[Ball]) -> Ball:
     """An unknown function: a value that depends on its name and its arguments alone."""
     key = name + "|" + "|".join(v.str(12, radius=False) for v in values)
-    digest = int.from_bytes(hashlib.sha256(key.encode()).digest()[:6], "big")
+    digest = int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:6], "big")
     return point(Fraction(digest % 1_000_003 + 1, 1_000_033))
 
 

@@ -26,6 +26,18 @@ class TooBig(ArithmeticError):
     """The exact value would exceed the size cap."""
 
 
+class Steps:
+    """Bounds the work of sums inside sums."""
+
+    def __init__(self, limit: int = 10_000) -> None:
+        self.left = limit
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise TooBig
+
+
 class NotRational(ArithmeticError):
     """The tree isn't built by rational operations alone."""
 
@@ -43,7 +55,7 @@ def rational(expr: Expr) -> Rational | None:
     if isinstance(expr, Num):
         return expr.value
     try:
-        value = _rational(expr, {})
+        value = _rational(expr, {}, Steps())
     except (TooBig, NotRational):
         return None
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
@@ -58,7 +70,8 @@ def _checked(value: Rational) -> Rational:
     return value
 
 
-def _rational(expr: Expr, names: Mapping[str, Rational]) -> Rational:
+def _rational(expr: Expr, names: Mapping[str, Rational], steps: Steps) -> Rational:
+    steps.spend()
     if isinstance(expr, Num):
         return expr.value
     if isinstance(expr, Sym):
@@ -67,8 +80,8 @@ def _rational(expr: Expr, names: Mapping[str, Rational]) -> Rational:
         raise NotRational
     head, args = expr.head, expr.args
     if head in ("sum", "prod"):
-        return _series(expr, names)
-    values = [_rational(a, names) for a in args] if head in RATIONAL_HEADS or head.startswith("base:") else []
+        return _series(expr, names, steps)
+    values = [_rational(a, names, steps) for a in args] if head in RATIONAL_HEADS or head.startswith("base:") else []
     if head == "add":
         total: Rational = 0
         for v in values:
@@ -186,16 +199,16 @@ def _integer_function(head: str, values: list[Rational]) -> Rational:
     raise NotRational
 
 
-def _series(expr: Op, names: Mapping[str, Rational]) -> Rational:
+def _series(expr: Op, names: Mapping[str, Rational], steps: Steps) -> Rational:
     index, low, high, body = expr.args
     if not isinstance(index, Sym):
         raise NotRational
-    first, last = _whole(_rational(low, names)), _whole(_rational(high, names))
-    if last - first >= MAX_TERMS or sum(1 for _ in names) > 2:
+    first, last = _whole(_rational(low, names, steps)), _whole(_rational(high, names, steps))
+    if last - first >= MAX_TERMS:
         raise TooBig
     total: Rational = 0 if expr.head == "sum" else 1
     for k in range(first, last + 1):
-        term = _rational(body, {**names, index.name: k})
+        term = _rational(body, {**names, index.name: k}, steps)
         total = _checked(total + term if expr.head == "sum" else total * term)
     return total
 

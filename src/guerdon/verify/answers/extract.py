@@ -183,7 +183,9 @@ ANCHOR = re.compile(
 ANCHOR_STEMS = ("nswer", "NSWER", "esult", "ption", "hoice", "答案")
 FINAL = re.compile(rf"\bfinal\s+(?:answer|result){_OF}{_LEAD}", re.I)
 _END = re.compile(r"\n|[.!?](?=\s|$)(?<!\bvs\.)|\s(?:because|since|as it|which|where|so that|I hope|per)\b|<\|")
-_MATH = re.compile(r"\$\$(.+?)\$\$|\\\[((?:(?!\\\[).)+?)\\\]|\\\(((?:(?!\\\().)+?)\\\)|(?<![\\$])\$((?:[^$\\]|\\.){1,2000}?)\$", re.S)
+_MATH = re.compile(
+    r"\$\$(.+?)\$\$|\\\[((?:(?!\\\[).)+?)\\\]|\\\(((?:(?!\\\().)+?)\\\)|(?<![\\$])\$((?:[^$\\]|\\.){1,2000}?)\$", re.S
+)
 
 
 def _anchored(tail: str, kind: str, policy: Policy, pattern: re.Pattern[str]) -> Extraction | None:

@@ -236,7 +236,7 @@ def _identical(a: Expr, b: Expr, names: list[str]) -> bool | None:
 @lru_cache(maxsize=8192)
 def sample(name: str, index: int, place: int = 0) -> Rational:
     """The ``index``-th test value of the ``place``-th variable: every combination of signs within eight points."""
-    noise = zlib.crc32(f"{name}/{index}".encode()) % 9_973
+    noise = zlib.crc32(f"{name}/{index}".encode("utf-8", "surrogatepass")) % 9_973
     if index >= _SIGNED + _POSITIVE:
         return 2 + (noise + index) % 9
     size = Fraction(round(_SIZES[index % 16] * 10_000) * (10_000 + noise // 4), 10**8)
