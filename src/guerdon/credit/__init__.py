@@ -15,12 +15,13 @@ from guerdon.credit._reduce import geometric_mean, harmonic_mean, log_product, l
 from guerdon.credit._returns import gae, lambda_return, n_step, potential_shaping, window_mean
 from guerdon.credit._spread import pay_last, spread
 from guerdon.credit._tree import node_relative, node_share, node_value
+from guerdon.credit._within import rollout_relative
 
 __all__ = [
     "batch_whiten", "before_error", "drop", "end_advantage", "first_error", "gae", "gdpo", "geometric_mean",
-    "group_relative", "harmonic_mean", "lambda_return", "leave_one_out", "left", "log_product", "logit_sum", "n_step",
-    "node_relative", "node_share", "node_value", "pass_at_k", "pass_at_k_advantage", "pay_last", "place",
+    "group_relative", "harmonic_mean", "lambda_return", "leave_one_out", "left", "log_product", "logit_sum",
+    "n_step", "node_relative", "node_share", "node_value", "pass_at_k", "pass_at_k_advantage", "pay_last", "place",
     "place_leave_one_out", "place_relative", "position_advantage", "position_mean", "potential_shaping",
-    "prefix_mean", "prefix_min", "prefix_sum", "reinforce_plus_plus", "returns", "soft_min", "spread", "suffix_min",
-    "token_leave_one_out", "window_mean",
+    "prefix_mean", "prefix_min", "prefix_sum", "reinforce_plus_plus", "returns", "rollout_relative", "soft_min",
+    "spread", "suffix_min", "token_leave_one_out", "window_mean",
 ]  # fmt: skip

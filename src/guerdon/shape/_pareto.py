@@ -29,7 +29,7 @@ def pareto_front(parts: Mapping[str, Scores] | Sequence[Scores]) -> Scores:
     >>> gd.shape.pareto_front([gd.column("a"), gd.column("b")]).score(rows).values.tolist()
     [0.0, 0.0, 1.0, 0.0]
     """
-    scores, points, groups = _compared(parts)
+    scores, points, groups = compared(parts)
     front = np.full(len(points), -1.0)
     left, level = groups.known.copy(), 0.0
     while left.any():
@@ -53,7 +53,7 @@ def dominance(parts: Mapping[str, Scores] | Sequence[Scores]) -> Scores:
     >>> gd.shape.dominance([gd.column("a"), gd.column("b")]).score(rows).values.tolist()
     [1.0, -0.5, -0.5]
     """
-    scores, points, groups = _compared(parts)
+    scores, points, groups = compared(parts)
     at = np.flatnonzero(groups.known)
     offsets = np.searchsorted(groups.owner[at], np.arange(groups.count + 1))
     net = np.zeros(len(points))
@@ -66,7 +66,7 @@ def dominance(parts: Mapping[str, Scores] | Sequence[Scores]) -> Scores:
     return out
 
 
-def _compared(
+def compared(
     parts: Mapping[str, Scores] | Sequence[Scores],
 ) -> tuple[tuple[Scores, ...], FloatArray, Groups]:
     """The parts on one axis, their values (n, parts), and the groups of items whose parts are all known."""
