@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from guerdon.core.rollout import Rollout
 from guerdon.verify.answer_signals import math, units
 
