@@ -81,6 +81,8 @@ def is_name(expr: Expr, strict: bool = False) -> bool:
         return not strict
     if expr.head.startswith("tuple:") or expr.head == "ratio":
         return bool(expr.args) and all(is_name(a, strict) for a in expr.args)
+    if expr.head == "mul" and not strict and _is_inverse(expr):
+        return True
     if expr.head == "mul" and not strict:
         return all(isinstance(a, Sym) and a.name.isupper() for a in expr.args) or (
             len(expr.args) == 2
@@ -94,6 +96,18 @@ def is_name(expr: Expr, strict: bool = False) -> bool:
         expr.head == "fn:abs"
         and not strict
         and all(isinstance(a, Op) and a.head == "mul" and is_name(a) for a in expr.args)
+    )
+
+
+def _is_inverse(expr: Op) -> bool:
+    """The inverse function f^{-1}(x)."""
+    first = expr.args[0]
+    return (
+        len(expr.args) == 2
+        and isinstance(first, Op)
+        and first.head == "pow"
+        and first.args[0] in (Sym("f"), Sym("g"), Sym("h"), Sym("F"))
+        and isinstance(expr.args[1], Sym)
     )
 
 

@@ -52,8 +52,15 @@ class HopelessError(NoValue):
 class Work:
     """Counts operations over all test points of a comparison, so that it takes milliseconds whatever is compared."""
 
-    def __init__(self, limit: int = 20_000) -> None:
+    def __init__(self, limit: int = 20_000, real: bool = False) -> None:
         self.left = limit
+        self.real = real  # a root or logarithm that isn't real is outside the domain
+
+    def kept(self, value: Ball) -> Ball:
+        """``value``, unless only real values count and it isn't one."""
+        if self.real and not value.imag.contains(0):
+            raise NoValue("not real here")
+        return value
 
     def spend(self) -> None:
         self.left -= 1
@@ -109,15 +116,17 @@ def _evaluate(expr: Expr, names: Mapping[str, Ball], work: Work) -> Ball:
             raise NoValue("division by zero")
         return values[0] / values[1]
     if head == "pow":
-        return _power(values[0], values[1], rational(args[1]) if not isinstance(args[1], Sym) else None)
+        return work.kept(_power(values[0], values[1], rational(args[1]) if not isinstance(args[1], Sym) else None))
     if head == "root":
         degree = rational(args[1])
-        return _power(values[0], 1 / values[1], Fraction(1, degree) if isinstance(degree, int) and degree else None)
+        return work.kept(
+            _power(values[0], 1 / values[1], Fraction(1, degree) if isinstance(degree, int) and degree else None)
+        )
     if head == "percent":
         return values[0] / 100
     if head.startswith("base:"):
         return values[0]
-    return _function(head, values)
+    return work.kept(_function(head, values))
 
 
 EVALUATED = (

@@ -158,7 +158,7 @@ def tree_of(text: str) -> Expr:
 _SOFT_UNIT = re.compile(r"(-?\d[\d.,/]*)\s+([A-Za-z]{1,3}(?:[/*][A-Za-z]{1,3})*(?:\^?\{?[23]\}?)?)")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z'’-]+(?: [A-Za-z'’-]+)*")
 _FORMULA_WORD = re.compile(
-    r"(?:pi|infinity|inf|oo|infty|[A-Z]{2}|[a-z]{2,3}|alpha|beta|gamma|theta|lambda|mu|sigma|phi|omega|rho|tau)"
+    r"(?:pi|infinity|inf|oo|infty|[A-Z]{2,3}|[a-z]{2,3}|alpha|beta|gamma|theta|lambda|mu|sigma|phi|omega|rho|tau)"
 )
 
 

@@ -36,6 +36,8 @@ _COMMAND = re.compile(r"\\([A-Za-z]+)\*?|\\(.)", re.S)
 _SYMBOL = re.compile(r"<=|>=|!=|==|<>|:=|=>|->|\*\*|\|\||~=|\.\.\.|[-+*/^_!'%,;:=<>|()\[\]{}&~°]")
 _SYMBOL_NAMES = {"**": "^", "<>": "!=", ":=": "=", "=>": "implies", "->": "to", "...": "dots", "°": "circ", "==": "="}
 _CONNECTIVE = re.compile(r"(or|and)(?=[A-Z(\d])")
+_JOINED = re.compile(r"((?:^|(?<=[\s,]))(?:and|or)(?=\s|$))")
+_MEASURED = re.compile(r"(-?\d[\d.,/]*)\s+([A-Za-z][A-Za-z ]*)")
 _BRACED = re.compile(r"\s*\{")
 
 
@@ -259,6 +261,8 @@ class Lexer:
             self.space = True
         elif "$" in inner or "\\" in inner or re.fullmatch(r"[-+]?[\d.,/\s^()=]*\d[\d.,/\s^()=]*", inner):
             self.splice(inner.replace("$", " "))
+        elif (measured := _MEASURED.fullmatch(inner)) is not None:
+            self.splice(rf"{measured[1]} \text{{{measured[2]}}} ")
         elif len(inner) == 1 and inner.isalpha():
             self.add("text", inner)
         else:
@@ -267,6 +271,17 @@ class Lexer:
     def words(self, inner: str) -> None:
         """Text content: connectives become operators, the rest stays one text token."""
         low = inner.casefold().strip(" ,;.")
+        if low in ("all real numbers", "all reals", "all real number", "real numbers"):
+            self.add("sym", "set:R")
+            return
+        pieces = _JOINED.split(inner) if len(inner) <= 60 else [inner]
+        if len(pieces) > 1 and all(len(piece.split()) <= 2 for piece in pieces):
+            for k, piece in enumerate(pieces):
+                if k % 2:
+                    self.add("op", piece.strip().lower())
+                elif piece.strip(" ,"):
+                    self.add("text", piece.strip(" ,"))
+            return
         if low in ("and", "or", ",", "y", "et", "和", "或", "&"):
             self.add("op", "or" if low in ("or", "或") else "and")
         elif low in ("", "if", "for", "when", "where"):

@@ -251,7 +251,8 @@ def points(names: list[str], count: int = _SIGNED + _POSITIVE) -> Iterator[dict[
 
 
 def _by_points(a: Expr, b: Expr, pa: Profile, pb: Profile, names: list[str]) -> Outcome:
-    agreed, complex_allowed, work = 0, pa.imaginary or pb.imaginary, Work()
+    agreed, complex_allowed = 0, pa.imaginary or pb.imaginary
+    work = Work(real=not complex_allowed)
     with precision(LOW_BITS):
         for index, at in enumerate(points(names, _SIGNED + _POSITIVE + _WHOLE)):
             try:

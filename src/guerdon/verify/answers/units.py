@@ -60,7 +60,8 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("euro|EUR|eur|€", "1", "eur"), ("GBP|£", "1", "gbp"),
     ("yen|JPY|¥", "1", "jpy"), ("yuan|RMB|rmb|CNY|元", "1", "cny"), ("rupee|rs|Rs|INR|₹", "1", "inr"),
     ("won|₩", "1", "krw"), ("peso", "1", "peso"), ("ruble|rouble|₽", "1", "rub"),
-    ("dozen", "12", ""), ("people|person|persons", "1", "person"),
+    ("dozen", "12", ""), ("hundred", "100", ""), ("thousand", "1000", ""), ("million", "1000000", ""),
+    ("billion", "1000000000", ""), ("trillion", "1000000000000", ""), ("people|person|persons", "1", "person"),
     ("bit", "1", "bit"), ("byte|B", "8", "bit"), ("kB|KB|kilobyte", "8000", "bit"), ("MB|megabyte", "8000000", "bit"),
     ("GB|gigabyte", "8000000000", "bit"),
     ("unit|sq_unit", "1", "unit"),
@@ -94,8 +95,9 @@ UNITS: dict[str, Unit] = _build()
 # Read as a unit only where written as text or clearly after a plain number: as letters these are usually variables.
 SOFT = frozenset(n for n in UNITS if len(n) == 1 and n.isalpha()) | {"in", "min", "mi", "pt", "mo", "us", "rs", "cal"}
 _POWER_WORDS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cubed": 3, "cu": 3}
-_PIECE = re.compile(r"\s*(?:(°[CF]?|[A-Za-zµμΩ$€£¥₹₩₽¢元]+\.?)|\^?\s*\{?\s*(-?\d)\s*\}?|([/*·])|(\\cdot|\\times))")
-_FILLER = frozenset({"of", "the", "a", "an", "in", "each"})
+_PIECE = re.compile(
+    r"\s?(?:(°[CF]?|[A-Za-zµμΩ$€£¥₹₩₽¢元]+\.?)|(?:\^\s?\{?\s?|(?<=[A-Za-z]))(-?\d)(?!\s?\d)\s?\}?|([/*·])|(\\cdot|\\times))"
+)
 
 
 def _combine(powers: dict[str, int], unit: Unit, power: int) -> Fraction:
