@@ -7,7 +7,7 @@ time.
 
 from __future__ import annotations
 
-from .attacks import Attack, Defence, attacks, run_attack_suite
+from .attacks import Attack, Defence, run_attack_suite
 from .bubblewrap import Bubblewrap
 from .isolation import Isolation, describe_isolation
 from .languages import Native
@@ -32,7 +32,6 @@ __all__ = [
     "State",
     "Zygote",
     "arun_python",
-    "attacks",
     "describe_isolation",
     "isolating_backend",
     "run_attack_suite",

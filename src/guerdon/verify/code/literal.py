@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from guerdon.backends.sandbox.inside.instrument import source_of
 from guerdon.backends.sandbox.inside.values import NotPlain, encode
 
 from .extract import parsed
@@ -91,7 +92,7 @@ def _assertions(task: TestTask) -> list[tuple[str, ast.expr]]:
             body = _check_body(body)
         for node in body:
             if isinstance(node, ast.Assert):
-                found.append((ast.unparse(node)[:200], node.test))
+                found.append((source_of(node, source.splitlines()), node.test))
             elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
                 return []
         if task.form == "asserts" and len(body) != 1:
@@ -149,7 +150,8 @@ def assertion_texts(task: TestTask) -> list[str]:
         return [source.strip()[:200] for source in task.tests] if task.form == "asserts" else []
     tree = parsed(task.tests[0])
     asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)] if tree else []
-    return [ast.unparse(node)[:200] for node in sorted(asserts, key=lambda node: (node.lineno, node.col_offset))]
+    lines = task.tests[0].splitlines()
+    return [source_of(node, lines) for node in sorted(asserts, key=lambda node: (node.lineno, node.col_offset))]
 
 
 def _outermost(test: ast.expr) -> str:

@@ -144,13 +144,13 @@ class _Workshop:
             return self._next(self._find(order["on"]))
         target = self._find(order["on"])
         arguments = [self._decode(item) for item in order.get("args", [])]
-        before = [json.dumps(self._encode(item)) if type(item) in _MUTABLE else "" for item in arguments]
+        before = [self._encode(item) if type(item) in _MUTABLE else None for item in arguments]
         named = {name: self._decode(item) for name, item in order.get("kwargs", {}).items()}
         reply: dict[str, Any] = {"value": self._encode(_OPERATIONS[order["op"]](target, *arguments, **named))}
         changed = {
             str(position): form
             for position, item in enumerate(arguments)
-            if before[position] and json.dumps(form := self._encode(item)) != before[position]
+            if before[position] is not None and (form := self._encode(item)) != before[position]
         }
         return {**reply, "changed": changed} if changed else reply
 

@@ -55,8 +55,9 @@ class Record:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, record: Record, soft: bool) -> None:
+    def __init__(self, record: Record, soft: bool, source: str) -> None:
         self._record = record
+        self._lines = source.splitlines()
         self._soft = soft
         self._guards = 0
 
@@ -82,7 +83,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         site = len(self._record.sites)
-        self._record.sites.append(Site(ast.unparse(node)[:200]))
+        self._record.sites.append(Site(source_of(node, self._lines)))
         self.generic_visit(node)
         index = ast.Constant(site)
         if not self._soft or self._guards:
@@ -101,9 +102,14 @@ def _call(method: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(recorder, method, ast.Load()), list(arguments), [])
 
 
-def rewrite(tree: ast.Module, record: Record, *, soft: bool) -> ast.Module:
-    """The same tests, reporting to `record` under the name `RECORDER`; soft: go on after a failed assertion."""
-    rewritten: ast.Module = _Rewriter(record, soft).visit(tree)
+def source_of(node: ast.stmt, lines: list[str]) -> str:
+    """The statement as written, at most 200 characters of it."""
+    return "\n".join(lines[node.lineno - 1 : node.end_lineno]).strip()[:200]
+
+
+def rewrite(source: str, record: Record, *, soft: bool) -> ast.Module:
+    """The tests of `source`, reporting to `record` under the name `RECORDER`; soft: go on after a failed assertion."""
+    rewritten: ast.Module = _Rewriter(record, soft, source).visit(ast.parse(source))
     return ast.fix_missing_locations(rewritten)
 
 

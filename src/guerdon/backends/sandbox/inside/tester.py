@@ -82,7 +82,7 @@ def _namespace(link: Link, record: instrument.Record, names: list[str]) -> dict[
 def _check(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcome:
     """HumanEval's form: the source defines `check(candidate)`; helpers complete in the prompt are the trusted ones."""
     prompt = _helpers(task["prompt"], task["entry_point"])
-    tree = instrument.rewrite(ast.parse(task["test"]), record, soft=True)
+    tree = instrument.rewrite(task["test"], record, soft=True)
     names = [*instrument.free_names(prompt, tree), task["entry_point"]]
     space = _namespace(link, record, list(dict.fromkeys(names)))
     if task["entry_point"] not in space:
@@ -111,7 +111,7 @@ def _asserts(task: dict[str, Any], link: Link, record: instrument.Record) -> Out
     setup = ast.parse(task["setup"])
     units: list[tuple[str, ast.Module, int]] = []
     for source in task["tests"]:
-        tree = instrument.rewrite(ast.parse(source), record, soft=True)
+        tree = instrument.rewrite(source, record, soft=True)
         units.append((source, tree, len(record.sites)))
     names = instrument.free_names(setup, *(tree for _, tree, _ in units))
     names += [task["entry_point"]] if task["entry_point"] and task["entry_point"] not in names else []
@@ -132,7 +132,7 @@ def _asserts(task: dict[str, Any], link: Link, record: instrument.Record) -> Out
 
 def _file(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcome:
     """A pytest or unittest file that imports the candidate from `task["module"]`."""
-    tree = instrument.rewrite(ast.parse(task["test"]), record, soft=False)
+    tree = instrument.rewrite(task["test"], record, soft=False)
     imported = [
         alias.name
         for node in ast.walk(tree)
