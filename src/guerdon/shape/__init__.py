@@ -38,6 +38,7 @@ from guerdon.shape._running import (
     spread_weight,
 )
 from guerdon.shape._schedule import anneal, calls, pace_weights, self_paced
+from guerdon.shape._spearman import spearman
 from guerdon.shape._sums import items, weighted_items, weighted_mean, weighted_sum
 from guerdon.shape._tiers import quantise, tiered
 from guerdon.shape._tournament import bradley_terry, copeland, elo, mean_over_others, win_rate
@@ -51,6 +52,6 @@ __all__ = [
     "merge_uncertain", "minmax", "normalised_sum", "only", "ordinal", "over_best", "pace_weights", "pareto_front",
     "pooled", "power", "quantise", "rank", "running_clip", "running_mean", "running_minmax",
     "running_quantile_scale", "running_zscore", "self_paced", "sigmoid", "skew_preference", "soft_and", "soft_gate",
-    "spread_weight", "stratify", "tanh", "tiered", "until", "weighted_items", "weighted_mean", "weighted_sum",
-    "win_rate", "zscore",
+    "spearman", "spread_weight", "stratify", "tanh", "tiered", "until", "weighted_items", "weighted_mean",
+    "weighted_sum", "win_rate", "zscore",
 ]  # fmt: skip
