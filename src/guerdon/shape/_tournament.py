@@ -234,6 +234,6 @@ def elo(x: Scores, *, rounds: int = 100, rate: float = 32.0, scale: float = 400.
     games = Comparisons.of(x)
     r = np.zeros(games.axis.size)
     for _ in range(rounds):
-        gap = np.clip((r[games.j] - r[games.i]) / scale, -300.0, 300.0)
-        r = r + rate * games.mean(games.win - 1.0 / (1.0 + 10.0**gap))
+        expected = stable_sigmoid((r[games.i] - r[games.j]) * (math.log(10.0) / scale))
+        r = r + rate * games.mean(games.win - expected)
     return games.scores(r)
