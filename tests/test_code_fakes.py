@@ -80,3 +80,36 @@ def test_honest_code_is_not_accused():
     verdict = check_code(honest, CHANNELS["cases"])
     assert verdict.passed is True
     assert verdict.tampering == []
+
+
+FORGED = [
+    '{"id":0,"value":[{"exception":["a\\u0000b"]}]}',
+    '{"id":0,"value":[{"exception":"x"}]}',
+    '{"id":0,"value":["value"]}\n{"id":1,"raised":{"types":["ValueError"],"text":"x"}}',
+    '{"id":0,"value":["value"]}\n{"id":1,"value":7}',
+    '{"id":0,"value":["async"]}',
+    '{"id":0,"value":[["function"]]}',
+    '{"id":0,"value":[]}',
+    '{"id":0,"value":{"a":1,"b":2}}',
+    '{"id":0,"raised":{"types":["SystemExit"],"text":1}}',
+    '{"id":0,"raised":7}',
+    '{"id":0}',
+    '{"id":true,"value":["function"]}',
+    '{"load":[]}',
+    "null",
+    '{"id":0,"value":["function"]}\n{"id":1,"value":5,"changed":{"9":1}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"value":5,"changed":{"0":1}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"value":{"Decimal":"1e99999999"}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"value":{"range":[0,1000000000000000000,1]}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"raised":{"types":["UnicodeDecodeError"],"text":"x"}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"raised":{"types":["X","ExceptionGroup"],"text":"x"}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"stop":true}',
+    '{"id":0,"value":["function"]}\n{"id":1,"value":' + "[" * 150 + "]" * 150 + "}",
+]
+
+
+@pytest.mark.parametrize("lines", FORGED)
+@pytest.mark.parametrize("channel", ["tester", "pytest"])
+def test_no_forged_reply_makes_a_verdict_true_or_unknown(channel, lines):
+    program = f"import os\nos.write(6, {lines!r}.encode() + b'\\n')\ndef add(a, b): return a + b"
+    assert check_code(program, CHANNELS[channel], seconds=2.0).passed is False

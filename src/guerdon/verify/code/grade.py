@@ -344,6 +344,9 @@ def _no_report(task: TestTask, tester: Result, candidate: Result, notes: list[st
         )
     if candidate.state in ("memory", "output", "crash"):
         return _verdict(candidate, [TestOutcome(n, None, "not run") for n in names], notes, candidate.reason)
+    if tester.state in ("memory", "output"):  # tests that pass elsewhere do so only on what a program makes them hold
+        reason = f"the tests {tester.reason} on what the program returned"
+        return _verdict(candidate, [TestOutcome(n, None, "not run") for n in names], notes, reason)
     why = f"the tests ended without a report ({tester.state}, exit code {tester.exit_code}): {tester.stderr[-300:]}"
     return Verdict(None, why, [], notes, tester.state)
 

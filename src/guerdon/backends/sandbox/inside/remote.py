@@ -54,6 +54,8 @@ class Link:
             if named:
                 order["kwargs"] = {name: encode(item, _to_wire) for name, item in named.items()}
         except NotPlain as error:
+            if "nested" in str(error):  # only what the candidate itself returned can be so deep
+                raise self._hang_up(f"a value {error}") from error
             raise Unsupported(f"the test passes the candidate a value that can't cross: {error}") from error
         reply = self.exchange(order)
         changed = reply.get("changed", {})
@@ -149,10 +151,15 @@ def _parts(failure: Any) -> tuple[list[str], str]:
     if type(failure) is not dict:
         return ["Exception"], ""
     names = failure.get("types")
-    types = [name for name in names if type(name) is str][:20] if type(names) is list else []
-    types = types or ["Exception"]
+    types = _class_names(names)
     text = failure.get("text")
     return types, text[:500] if type(text) is str else ""
+
+
+def _class_names(names: Any) -> list[str]:
+    """At most 20 names that a class can have; `Exception` where there is none."""
+    known = [name for name in names if type(name) is str and name.isidentifier()] if type(names) is list else []
+    return known[:20] or ["Exception"]
 
 
 _made: dict[tuple[str, ...], type[Exception]] = {}
@@ -288,9 +295,7 @@ def _plain_str(value: object) -> str:
 def bind(link: Link, name: str, kind: Any) -> Any:
     """What stands for the candidate's `name` in the test, given what the candidate says it is."""
     if type(kind) is dict:
-        names = kind.get("exception")
-        kept = [part for part in names if type(part) is str][:20] if type(names) is list else []
-        return exception_type(kept or ["Exception"])
+        return exception_type(_class_names(kind.get("exception")))
     if kind == "value":
         return link.ask("value", name)
     if kind == "async":

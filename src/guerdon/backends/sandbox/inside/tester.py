@@ -63,6 +63,10 @@ def _examine(task: dict[str, Any], link: Link, record: instrument.Record) -> Out
         return Outcome(_entries(record), ("unsupported", str(error)))
     except SyntaxError as error:
         return Outcome([], ("test", f"the test does not compile: {error}"))
+    except Exception as error:  # noqa: BLE001  # the last resort: what the candidate sent has led to it, if it sent anything
+        return Outcome(
+            _entries(record), ("candidate" if link.calls else "test", f"{type(error).__name__}: {error}"[:300])
+        )
 
 
 def _entries(record: instrument.Record) -> list[tuple[str, bool | None, str | None]]:
@@ -88,7 +92,7 @@ def _check(task: dict[str, Any], link: Link, record: instrument.Record) -> Outco
     if task["entry_point"] not in space:
         return Outcome([], ("candidate", f"{task['entry_point']} is not defined by the program"))
     candidate = space[task["entry_point"]]
-    if problem := _execute(prompt, space, "test") or _execute(tree, space, "test"):
+    if problem := _execute(prompt, space, "test") or _execute_module(tree, space, link):
         return Outcome(_entries(record), problem)
     if not callable(space.get("check")):
         return Outcome([], ("test", "the test defines no check(candidate)"))
@@ -143,7 +147,7 @@ def _file(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcom
     space = _namespace(link, record, [name for name in names if name != "*"])
     sys.modules[task["module"]] = _CandidateModule(task["module"], link)
     pytest_file.install()
-    if problem := _execute(tree, space, "test"):
+    if problem := _execute_module(tree, space, link):
         lacking = [name for name in imported if name != "*" and name not in space]
         return Outcome([], ("candidate", f"the program does not define {lacking[0]}") if lacking else problem)
     entries: list[tuple[str, bool | None, str | None]] = []
@@ -178,6 +182,13 @@ class _CandidateModule(types.ModuleType):
 
 def _execute(tree: ast.Module, space: dict[str, Any], blame: str) -> tuple[str, str] | None:
     return _guard(lambda: exec(compile(tree, "tests.py", "exec"), space), blame)  # noqa: S102  # the task's own tests
+
+
+def _execute_module(tree: ast.Module, space: dict[str, Any], link: Link) -> tuple[str, str] | None:
+    """The body of a test module: once it has called the candidate, what goes wrong may be the candidate's doing."""
+    calls = link.calls
+    problem = _execute(tree, space, "test")
+    return ("candidate", problem[1]) if problem and link.calls > calls else problem
 
 
 def _guard(action: Callable[[], object], blame: str) -> tuple[str, str] | None:
