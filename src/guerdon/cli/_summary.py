@@ -21,8 +21,8 @@ MOST_REASONS = 1000
 
 @dataclass
 class Summary:
-    """Counts over all rollouts scored so far. A group is *pass* or *fail* where all known rewards are the greatest or
-    the least that the reward can give (or that were seen, where it has no bounds), *mixed* where they differ.
+    """Counts over all rollouts scored so far. A group *passes* or *fails* as a whole where all its known rewards are the
+    greatest or the least reward seen in the run; it is *mixed* where they differ.
     """
 
     rows: int = 0

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import orjson
 
-from guerdon.core.errors import MissingExtraError
 from guerdon.report._charts import columns_chart
 from guerdon.report._facts import Facts, facts_of
 from guerdon.report.scored_file import ScoredFile
@@ -54,10 +53,8 @@ def render(
     scored: ScoredFile, facts: Facts, label: str | None, by: Sequence[str], rows: int, title: str | None = None
 ) -> str:
     """The page as text."""
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtraError("jinja2", "report") from error
+    import jinja2
+
     script = _asset("page.js")
     sample, left_out = sample_of(scored, facts, rows, label, by)
     environment = jinja2.Environment(

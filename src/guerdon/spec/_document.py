@@ -19,6 +19,9 @@ MAX_BYTES = 1_000_000
 MAX_DEPTH = 64
 MAX_ITEMS = 50_000
 
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Only its parser is used; the one in C is ten times as fast."""
+
 _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 INT = re.compile(r"[-+]?[0-9]+", re.ASCII)
 FLOAT = re.compile(
@@ -70,9 +73,14 @@ def nearest(name: str, known: Any) -> str:
 
 def parse(text: str, source: str) -> Item:
     """The document in ``text``; ``source`` names it in errors."""
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise SpecError(f"{source}:{line}: a lone surrogate is not a character") from None
+    if len(data) > MAX_BYTES:
         raise SpecError(f"{source}: a spec is at most {MAX_BYTES:,} bytes long")
-    events = yaml.parse(text, Loader=yaml.SafeLoader)
+    events = yaml.parse(text, Loader=_LOADER)
     try:
         return _Builder(events, source).document()
     except yaml.MarkedYAMLError as error:

@@ -162,8 +162,18 @@ def builds(target: Any) -> bool:
     return made in ("Reward", "Signal", "Apply", "Column")
 
 
+_known: dict[str, Callee] = {}
+
+
 def find(name: str) -> Callee | None:
     """What ``name`` calls: a public name, or a signal or transform by its place, ``<module under guerdon>.<name>``."""
+    found = _known.get(name) or _find(name)
+    if found is not None:
+        _known[name] = found
+    return found
+
+
+def _find(name: str) -> Callee | None:
     if name in OPERATORS:
         return callee(name, OPERATORS[name])
     head, _, tail = name.partition(".")
