@@ -174,6 +174,12 @@ def test_a_rollout_without_any_verdict_is_unknown():
     assert values(pow3r(*RUBRIC), rows) == [None, 1.0]
 
 
+def test_a_noisy_judge_of_equal_rollouts_raises_a_factor_as_real_contrast_would():
+    rows = group(met=[[1, 1], [1, 0], [1, 1], [1, 1]], w=[[1, 1]] * 4, kind=[[0, 0]] * 4, old=[[1, 1]] * 4)
+    sure, noisy = pow3r_factors(*RUBRIC, OLD).score(rows).framed.values[:2]
+    assert noisy > 1 > sure
+
+
 # HARMO.
 
 
@@ -210,6 +216,13 @@ def test_steps_are_paid_behind_the_gate_and_the_outcome_on_the_last():
     expr = gated_steps(C("out"), C("steps", axis="step"))
     rows = [{"out": 1, "steps": [0.2, 0.3]}, {"out": 0, "steps": [0.2, 0.3]}]
     assert values(expr, rows) == pytest.approx([0.2, 1.3, 0.0, 0.0])
+
+
+def test_behind_a_gate_that_nobody_passes_the_dense_part_is_never_used():
+    rows = group(out=[0, 0, 0], form=[0.1, 0.5, 0.9])
+    strict, scheduled = (gated_accumulation([C("out"), C("form")], g) for g in (0.0, -1.0))
+    assert values(gd.credit.group_relative(strict), rows) == [0, 0, 0]
+    assert values(gd.credit.group_relative(scheduled), rows)[2] > 1
 
 
 # HERO.
@@ -283,6 +296,11 @@ def test_the_reward_is_not_bounded_and_jumps_where_the_source_says():
     edges = ramp(np.array([0.2 - 1e-9, 0.2, 0.88433, 0.88433 + 1e-9]), np.full(4, 8.0))
     assert edges[1] - edges[0] > 0.1
     assert edges[3] - edges[2] > 0.1
+
+
+def test_whoever_splits_the_steps_controls_the_reward():
+    same_quality = values(pspo(C("p", axis="step")), [{"p": [0.8] * n} for n in (2, 4, 8)])
+    assert same_quality[0] < same_quality[1] < same_quality[2]
 
 
 # Internally rewarded RL.

@@ -192,6 +192,12 @@ def test_ratings_have_one_scale_and_none_outside_it():
     assert values(firm_quality(total=C("sum")), [{"sum": 3}]) == [0]
 
 
+def test_the_released_scale_of_edits_has_another_floor():
+    rows = [{"s": 1, "c": 1.0}]
+    assert values(firm(likert(C("s")), C("c")), rows) == [0.0]
+    assert values(firm(C("s") / 5.0, C("c")), rows) == pytest.approx([0.2])
+
+
 def test_the_guarded_sum_drops_consistency_at_the_threshold():
     rows = [{"e": 2, "c": 5}, {"e": 3, "c": 5}]
     assert values(firm_guarded(C("e"), C("c")), rows) == pytest.approx([0.125, 0.75])

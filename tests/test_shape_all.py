@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import guerdon as gd
 from guerdon import shape
 from guerdon.core.transform import Transform
+from guerdon.spec import dump_spec, load_spec
 from shape_strategies import UNIT, listed, same, scores_of
 
 X, Y, B = (gd.column(n, range=(0, 1)) for n in "xyb")
@@ -152,6 +153,11 @@ def test_a_node_survives_pickling_with_its_fingerprint(name):
     rows = [{"prompt": "p", "x": v, "y": 1 - v, "b": 1.0, "s": [v] * 3, "w": [1] * 3, "k": [0] * 3, "beats": [v, v]}
             for v in (0.25, 0.75)]  # fmt: skip
     assert np.array_equal(twin.score(rows).framed.values, CASES[name].score(rows).framed.values)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_node_can_be_written_as_a_spec_and_read_back(name):
+    assert load_spec(dump_spec(CASES[name])).reward.fingerprint == CASES[name].fingerprint
 
 
 @pytest.mark.parametrize("name", CASES)
