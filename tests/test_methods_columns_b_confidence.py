@@ -218,7 +218,7 @@ def test_only_a_wrong_answer_gains_from_its_searches():
 def test_the_weight_warms_up_and_falls_by_cosine():
     steps = [{"t": t} for t in (0, 100, 200, 1200, 2200, 9000)]
     expected = [0.2, 0.182322, 0.15, 0.085, 0.02, 0.02]
-    assert 0.2 - 0.05 * 0.5**1.5 == pytest.approx(expected[1], abs=5e-7)
+    assert expected[1] == pytest.approx(0.2 - 0.05 * 0.5**1.5, abs=5e-7)
     assert values(intermediate_weight(C("t")), steps) == pytest.approx(expected, abs=5e-7)
     assert intermediate_weight(C("t")).range.within(gd.Interval(0.0, 0.2))
 

@@ -1,0 +1,219 @@
+"""VeRPO: partial success counts by how hard each unit test is for the policy now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from guerdon import shape
+from guerdon.core.axis import FloatArray, IntArray
+from guerdon.core.interval import UNIT, Interval
+from guerdon.core.operators import times, when
+from guerdon.core.reward import Reward, as_reward
+from guerdon.core.scores import Scores, aligned
+from guerdon.core.transform import State, transform
+from guerdon.methods._registry import method
+from guerdon.shape._finite import measured
+from guerdon.shape._groups import Groups, cells, labels
+from guerdon.shape._pairs import pairs
+
+
+@method(
+    "verpo-dense-test-reward",
+    family="verify",
+    name="VeRPO: verifiable dense reward policy optimisation",
+    source="Wang et al. 2026, arXiv:2601.03525",
+    evidence="secondary",
+)
+def verpo(
+    passed: Reward,
+    test: Reward | None = None,
+    turn: Reward | None = None,
+    turns: Reward | None = None,
+    *,
+    rates: Reward | None = None,
+    counts: Reward | None = None,
+    alpha: float = 1.0,
+    sigma: float = 0.1,
+    beta: float = 0.5,
+    gamma: float = 0.9,
+    delta: float = 1e-6,
+) -> Reward:
+    """``A = A_traj + beta A_turn``: all tests passed, and the sum of the weights of the tests passed, both centred.
+
+    ``passed``: 0/1 per test, shape ``(tests,)`` (`verify.code` per test); ``test``: which test an item is, by
+    default its place. ``A_turn = sum_j w_j p_j - mean``, `density_weights`, over all turns of all rollouts of the
+    prompt; ``A_traj = 1[all pass at the last turn] gamma^turns - mean`` over its rollouts (our reading: one turn
+    already costs ``gamma``). No division. One turn per rollout: result per rollout. Several: ``turn`` is the turn
+    of each test item, from 0, ``turns`` any score on the step axis with one item per turn; result per turn.
+    ``rates``: `live_pass_rate` in place of this batch's rates; ``counts``: `ever_passed`, 0 takes a test out of
+    both rewards. The values of ``alpha``, ``sigma``, ``beta``, ``gamma`` were not seen: those here are the worked
+    example's. A rollout with an unknown test is unknown, as is one alone.
+
+    Traps: weights move, so rewards of different steps can't be compared; tests that nobody passes weigh most, and may
+    be broken; a test that times out must be a reported fail (0); flaky tests look hard. Trades bias.
+    """
+    if not 0.0 < gamma <= 1.0:
+        raise ValueError(f"gamma={gamma} must lie in (0, 1]")
+    rho = shape.label_statistic(passed) if test is None else pass_rate(passed, test)
+    weight = density_weights(rho if rates is None else rates, test, counts, alpha=alpha, sigma=sigma, delta=delta)
+    # Not the lazy product and "or": what keeps a state behind them must see every batch.
+    dense: Reward = times(passed, weight)
+    whole: Reward = passed if counts is None else when(as_reward(counts), passed, 1.0)
+    if turn is None or turns is None:
+        solved, dense, length = whole.min(to="rollout"), dense.sum(to="rollout"), as_reward(1.0)
+    else:
+        solved = by_turn(whole, turn, turns, how="min").last(to="rollout")
+        dense, length = by_turn(dense, turn, turns, how="sum"), shape.items(turns)
+    trajectory = when(solved, shape.exp(length * math.log(gamma)), 0.0)
+    return shape.centre(trajectory) + shape.centre(dense) * beta
+
+
+@transform("methods.pass_rate", version=1, groups=True, range=lambda passed, test: passed)
+def pass_rate(passed: Scores, test: Scores) -> Scores:
+    """Mean over the prompt's items that are the same ``test``, same shape as ``passed``; unknown items take no part."""
+    groups = Groups.of(passed, within=test)
+    rate = np.clip(groups.mean, groups.low, np.maximum(groups.low, groups.high))
+    known = groups.at(groups.members > 0).astype(bool) & test.known
+    return Scores.of(passed.axis, np.where(known, groups.at(rate), 0.0), known, (passed, test))
+
+
+@transform("methods.density_weights", version=1, groups=True, range=lambda rate, *_, **__: UNIT)
+def density_weights(
+    rate: Scores,
+    test: Scores | None = None,
+    counts: Scores | None = None,
+    *,
+    alpha: float = 1.0,
+    sigma: float = 0.1,
+    delta: float = 1e-6,
+) -> Scores:
+    """``w_j = exp(-alpha rho_j) / (N_j + delta)``: high for hard tests, shared by tests of like difficulty; in [0, 1].
+
+    ``N_j = sum_j' exp(-(rho_j - rho_j')^2 / (2 sigma^2))`` over the different tests of the prompt, without which many
+    easy tests outweigh the few hard ones; ``sigma=0``: ``N_j = 1``, the paper's first version. ``rate``: ``rho``, in
+    [0, 1], shape ``(tests,)`` as the result. A test with ``counts`` 0 weighs nothing and is in no ``N``.
+    """
+    if alpha < 0 or sigma < 0 or delta < 0:
+        raise ValueError(f"density_weights needs alpha, sigma, delta of at least 0, not {alpha}, {sigma}, {delta}")
+    parts = aligned(*[p for p in (rate, test, counts) if p is not None])
+    axis, known = parts[0].axis, np.logical_and.reduce([p.known for p in parts])
+    name = labels(axis) if test is None else np.where(known, parts[1].values, 0.0)
+    cell, count, prompt = cells(axis.owner_in("prompt"), name)
+    use = known & (parts[-1].values == 1.0) if counts is not None else known
+    rho, used = np.zeros(count), np.zeros(count, dtype=np.bool_)
+    rho[cell[use]], used[cell[use]] = parts[0].values[use], True
+    crowd = np.ones(count)
+    if sigma > 0:
+        crowd = np.zeros(count)
+        offsets = np.searchsorted(prompt, np.arange(axis.ancestor("prompt").size + 1))
+        for i, j in pairs(offsets):
+            near = used[j] * np.exp(-(((rho[i] - rho[j]) / sigma) ** 2) / 2.0)
+            crowd += np.bincount(i, weights=near, minlength=count)
+    weight = np.where(used, np.exp(-alpha * rho) / (np.maximum(crowd, 1.0) + delta), 0.0)
+    return Scores.of(axis, np.where(known, weight[cell], 0.0), known, parts)
+
+
+def _by_turn_range(x: Interval, turn: Interval, turns: Interval, how: str) -> Interval:
+    return x if how == "min" else Interval(0.0 if x.low >= 0 else -math.inf)
+
+
+@transform("methods.by_turn", version=1, axis=lambda x, turn, turns, how: turns, range=_by_turn_range)
+def by_turn(x: Scores, turn: Scores, turns: Scores, how: Literal["sum", "min"]) -> Scores:
+    """Sum or minimum of the items (tests) of each turn, on the axis of ``turns``, whose values play no part.
+
+    ``turn``: each item's turn within its rollout, from 0. A turn with an unknown item, or with none, is unknown; an
+    item without a turn that exists makes all turns of its rollout unknown.
+    """
+    if how not in ("sum", "min"):
+        raise ValueError(f'how={how!r}: choose "sum" or "min"')
+    data, place = aligned(x, turn)
+    steps, owner = turns.axis.offsets_over("rollout"), data.axis.owner_in("rollout")
+    number = np.where(place.known, place.values, -1.0)
+    exists = (number >= 0) & (number < np.diff(steps)[owner]) & (number == np.floor(number))
+    at = steps[owner][exists] + number[exists].astype(np.int64)
+    here, size = Scores.of(data.axis, data.values, data.known & exists, (data, place)), turns.axis.size
+    good = here.known[exists]
+    values = np.full(size, np.inf if how == "min" else 0.0)
+    (np.minimum if how == "min" else np.add).at(values, at[good], here.values[exists][good])
+    lost = np.zeros(len(steps) - 1, dtype=np.bool_)
+    lost[owner[~exists]] = True
+    tests, known_tests = np.bincount(at, minlength=size), np.bincount(at[good], minlength=size)
+    known = (tests > 0) & (tests == known_tests) & ~lost[turns.axis.owner_in("rollout")]
+    return measured(turns.axis, np.where(known, values, 0.0), known, "a test of the turn is unknown, or it has none")
+
+
+def _nothing(**_: object) -> State:
+    return {"tests": {}}
+
+
+def _named(passed: Scores, problem: Scores, test: Scores | None) -> tuple[IntArray, list[str], FloatArray, FloatArray]:
+    """Each item's cell (-1: unnamed), and the cells' names, tries and passes; a cell is one test of one problem."""
+    data, key, *others = aligned(*[p for p in (passed, problem, test) if p is not None])
+    name = others[0].values if others else labels(data.axis).astype(np.float64)
+    usable = key.known & (others[0].known if others else True)
+    both, cell = np.unique(np.stack([key.values, name])[:, usable], axis=1, return_inverse=True)
+    at = np.full(len(data), -1, dtype=np.int64)
+    at[usable] = cell.reshape(-1)
+    here = usable & data.known
+    tries = np.bincount(at[here], minlength=both.shape[1]).astype(np.float64)
+    passes = np.bincount(at[here], weights=data.values[here], minlength=both.shape[1]).astype(np.float64)
+    return at, [f"{p:.17g}/{t:.17g}" for p, t in both.T.tolist()], tries, passes
+
+
+def _shown(passed: Scores, at: IntArray, cells: FloatArray) -> Scores:
+    known = at >= 0
+    known[known] = np.isfinite(cells[at[known]])
+    values = np.append(np.where(np.isfinite(cells), cells, 0.0), 0.0)[at]
+    return Scores.of(passed.axis, values, known, "the test has no known result yet, or no name")
+
+
+@transform("methods.live_pass_rate", version=1, groups=True, initial=_nothing, range=lambda passed, *_, **__: passed)
+def live_pass_rate(
+    passed: Scores,
+    problem: Scores,
+    test: Scores | None = None,
+    *,
+    rate: float = 0.5,
+    state: Mapping[str, Any] | None = None,
+) -> tuple[Scores, State]:
+    """A running pass rate of each test: ``rho <- (1 - rate) rho + rate mean(p)``, this batch included.
+
+    ``problem``: a number that names the prompt in every epoch; ``test`` the test within it, by default its place.
+    The first batch sets it; ``rate=1`` is this batch's own mean, as published. State: ``{"tests": {"problem/test":
+    rho}}``, one entry per test ever tried.
+    """
+    if not 0.0 < rate <= 1.0:
+        raise ValueError(f"live_pass_rate needs 0 < rate <= 1, not {rate}")
+    at, names, tries, passes = _named(passed, problem, test)
+    seen: dict[str, float] = dict((state or _nothing())["tests"])
+    for name, n, k in zip(names, tries.tolist(), passes.tolist(), strict=True):
+        if n:
+            seen[name] = (1.0 - rate) * seen[name] + rate * k / n if name in seen else k / n
+    return _shown(passed, at, np.array([seen.get(n, np.nan) for n in names])), {"tests": seen}
+
+
+@transform("methods.ever_passed", version=1, groups=True, initial=_nothing, range=lambda *_, **__: UNIT)
+def ever_passed(
+    passed: Scores,
+    problem: Scores,
+    test: Scores | None = None,
+    *,
+    patience: int = 20,
+    state: Mapping[str, Any] | None = None,
+) -> tuple[Scores, State]:
+    """0 for a test that was tried at least ``patience`` times and never passed (it may be broken), else 1.
+
+    Parameters as in `live_pass_rate`. State: ``{"tests": {"problem/test": [tries, passes]}}``. A test that passes once
+    counts from then on. ``patience`` is our choice.
+    """
+    at, names, tries, passes = _named(passed, problem, test)
+    seen: dict[str, list[float]] = dict((state or _nothing())["tests"])
+    for name, n, k in zip(names, tries.tolist(), passes.tolist(), strict=True):
+        before = seen.get(name, [0.0, 0.0])
+        seen[name] = [before[0] + n, before[1] + k]
+    out = np.array([float(seen[n][0] < patience or seen[n][1] > 0) for n in names])
+    return _shown(passed, at, out), {"tests": seen}
