@@ -12,7 +12,6 @@ from guerdon.methods.corver import co_occurrences, corver, sentence_reward
 from guerdon.methods.dg_prm import boxed, dg_prm, dominance_pairs
 from guerdon.methods.easy_to_hard import easy_to_hard
 from guerdon.methods.perceval import penalised, perceval, span_agreement, span_mask
-from guerdon.methods.prorag import prorag, prorag_outcome, prorag_step
 from guerdon.methods.teacher_forcing import induced_reward, teacher_forcing, token_values
 from guerdon.methods.vpr import committed, vpr
 
@@ -296,66 +295,3 @@ def test_weights_are_returns_less_a_baseline_scaled_and_clipped():
     assert values(teacher_forcing(Q, NEXT, scale=0.1), [row]) == [0.0, -1.0]
     assert str(teacher_forcing(Q, NEXT).range) == "[-1, 1]"
     assert values(teacher_forcing(Q, NEXT), [{**row, "q": [None, 1.0]}]) == [None, None]
-
-
-# ---- ProRAG ----
-
-F1, FORM, GEN = C("f1"), C("form"), C("gen", axis="token")
-
-
-def test_outcome_and_step_advantages_add_on_generated_tokens():
-    rows = [tokened([2, 1], r=3, s=[1.8, 1.5], gen=[1] * 3), tokened([2, 1], r=1, s=[1.2, -1.0], gen=[1] * 3)]
-    outcome = credit_of(rows)
-    assert outcome == pytest.approx([0.707057, -0.707057], abs=1e-6)
-    tokens = np.array([1.8, 1.8, 1.5, 1.2, 1.2, -1.0])
-    assert (tokens.mean(), tokens.std()) == pytest.approx((1.083333, 0.963356), abs=5e-7)
-    assert values(prorag(R, S, GEN), rows) == pytest.approx(
-        [0.930235, 0.930235, 0.836811, -0.670725, -0.670725, -1.35583], abs=2e-6
-    )
-
-
-def credit_of(rows):
-    return values(prorag(R, S, GEN, beta=0.0), rows)[::3]
-
-
-def test_outcome_and_step_scores():
-    rows = [{"f1": f1, "form": form} for f1, form in ((0.1, 1), (0.5, 1), (0.5, 0), (0.19, 0))]
-    assert values(prorag_outcome(F1, FORM), rows) == [1.0, 2.0, 0.0, -1.0]
-    assert str(prorag_outcome(F1, FORM).range) == "[-1, 3]"
-    steps = [{"s": [0.0, 0.0], "ok2": [1, 0]}]
-    assert values(prorag_step(S, C("ok2", axis="step")), steps) == [1.5, -1.5]
-    assert str(prorag_step(S, C("ok2", axis="step")).range) == "[-2, 2]"
-
-
-def test_retrieved_tokens_get_zero_and_move_no_statistic():
-    rows = [tokened([2, 1], r=3, s=[1.8, 1.5], gen=[1] * 3), tokened([2, 1], r=1, s=[1.2, -1.0], gen=[1] * 3)]
-    longer = [tokened([2, 1, 3], r=3, s=[1.8, 1.5, -9.0], gen=[1] * 3 + [0] * 3), rows[1]]
-    got = values(prorag(R, S, GEN), longer)
-    assert got[3:6] == [0.0] * 3
-    assert got[:3] + got[6:] == pytest.approx(values(prorag(R, S, GEN), rows))
-
-
-def test_long_steps_weigh_more_in_the_statistics():
-    rows = [tokened([1], r=1, s=[1.0], gen=[1]), tokened([9], r=1, s=[0.0], gen=[1] * 9)]
-    got = values(prorag(R, S, GEN, beta=1.0), rows)
-    assert got[0] == pytest.approx(3.0)
-    assert got[1] == pytest.approx(-1 / 3)
-
-
-def test_a_malformed_step_dominates_the_shared_scale():
-    fine, broken = [tokened([1, 1], r=1, s=s, gen=[1, 1]) for s in ([1.9, 1.1], [-1.5, 1.1])]
-    got = values(prorag(R, S, GEN, beta=1.0), [fine, broken])
-    assert got[0] - got[1] < 0.7 < got[1] - got[2]
-
-
-def test_a_group_of_one_or_of_equal_rewards_has_no_outcome_advantage():
-    one = [tokened([1, 1], r=3, s=[1.0, 0.0], gen=[1, 1])]
-    assert values(prorag(R, S, GEN), one) == pytest.approx([0.3, -0.3])
-    assert values(prorag(R, S, GEN), [tokened([1], r=3, s=[1.0], gen=[1])]) == [None]
-    flat = [tokened([2], r=3, s=[0.1], gen=[1, 1])] * 3
-    assert values(prorag(R, S, GEN), flat) == [0.0] * 6
-
-
-def test_tokens_of_an_unknown_step_are_unknown():
-    rows = [tokened([1, 1, 1], r=1, s=[1.0, None, 0.0], gen=[1, 1, 0])] * 2
-    assert prorag(R, S, GEN).score(rows).scores.known.tolist() == [True, False, True] * 2

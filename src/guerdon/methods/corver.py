@@ -13,8 +13,8 @@ from guerdon.methods._registry import method
 from guerdon.shape import tiered
 
 STOP_WORDS = frozenset({
-    "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "or", "is", "are", "was", "were",
-    "be", "been", "has", "have", "had", "it", "its", "this", "that", "as",
+    "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "or", "is", "are", "was",
+    "were", "be", "been", "has", "have", "had", "it", "its", "this", "that", "as",
 })  # fmt: skip
 """Words that say nothing of a pair, since nearly every passage holds them."""
 _WORD = re.compile(r"\w+")
