@@ -15,7 +15,7 @@ Terms = Mapping[str, Reward]
     "gait-conditioned-reward-routing",
     family="shape",
     name="Gait-conditioned RL with reward routing",
-    source="arXiv:2505.20619 (2025)",
+    source="Peng et al. 2025, arXiv:2505.20619",
     evidence="abstract-only",
 )
 def routed(

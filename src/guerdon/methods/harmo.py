@@ -12,7 +12,7 @@ from guerdon.shape import clip, group_statistic
     "harmo-hybrid-multiaspect",
     family="shape",
     name="HARMO: hybrid and multi-aspect rewards for MLLMs",
-    source="arXiv:2510.05283 (2025)",
+    source="Gulhane and Indurthi 2025, arXiv:2510.05283",
     evidence="secondary",
 )
 def harmo(

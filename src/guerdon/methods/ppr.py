@@ -12,7 +12,7 @@ from guerdon.shape import fallback
     "ppr-renorm",
     family="process",
     name="Principle Process Reward with ReNorm",
-    source="arXiv:2509.25598 (2025)",
+    source="Xu et al. 2025, arXiv:2509.25598",
     evidence="secondary",
 )
 def ppr(process: Reward, outcome: Reward) -> Reward:
