@@ -51,18 +51,24 @@ def _whitened(
     values = x.values if everything else x.values[live]
     count = float(len(values)) if weights is None else float(weights[live].sum())
     if count < 2:
-        return Scores.blank(x.axis, "fewer than two known items in the batch")
+        reasons = np.full(len(x), "fewer than two known items in the batch", dtype=object)
+        if x.reasons is not None:
+            reasons[~x.known] = x.reasons[~x.known]
+        return Scores.of(x.axis, np.zeros(len(x)), np.zeros(len(x), dtype=np.bool_), reasons)
     if values.min() == values.max():
         return Scores(x.axis, np.zeros(len(x)) if shift else x.values, x.known, x.reasons)
     share = None if weights is None else weights[live] / count
-    mean = float(values.mean() if share is None else values @ share)
-    out = np.subtract(x.values, mean, out=x.values if reuse else None)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(values.mean() if share is None else values @ share)
+        out = np.subtract(x.values, mean, out=x.values if reuse else None)
     off = out if everything else out[live]
-    square = float(off @ off / count if share is None else (off * off) @ share)
-    factor = 1.0 / math.sqrt(square * count / max(count - ddof, 1.0) + eps)
-    out *= factor
-    if not shift:
-        out += mean
+    spread = _deviation(off, share) * math.sqrt(count / max(count - ddof, 1.0))
+    # A deviation that overflows says nothing of any item: all become unknown, none silently 0.
+    factor = 1.0 / math.hypot(spread, math.sqrt(eps)) if math.isfinite(spread) else math.nan
+    with np.errstate(over="ignore", invalid="ignore"):
+        out *= factor
+        if not shift:
+            out += mean
     return settled(x.axis, out, x.known, x.reasons)
 
 
@@ -120,6 +126,16 @@ def gdpo(
     total: Scores = normalised_sum.function(parts, weights, ddof=ddof, eps=eps)
     out: Scores = batch_whiten.function(total, like, eps=whiten_eps)
     return out
+
+
+def _deviation(off: FloatArray, share: FloatArray | None) -> float:
+    """Root of the mean square, scaled first where squares would over- or underflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = float(off @ off / len(off) if share is None else (off * off) @ share)
+    if math.isfinite(square) and square > 1e-250:
+        return math.sqrt(square)
+    size = float(np.abs(off).max())
+    return size * _deviation(off / size, share) if math.isfinite(size) and size > 0.0 else size
 
 
 def moments(values: FloatArray) -> tuple[float, float]:

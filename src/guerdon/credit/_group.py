@@ -52,7 +52,8 @@ def leave_one_out(x: Scores) -> Scores:
     """
     groups = Groups.of(x)
     others = np.maximum(groups.at(groups.members) - 1, 1)
-    values = x.values - (groups.at(groups.total) - x.values) / others
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = x.values - (groups.at(groups.total) - x.values) / others
     return member_wise(x, groups, np.where(groups.at(groups.flat), 0.0, values))
 
 
@@ -78,11 +79,13 @@ def token_leave_one_out(x: Scores, like: Scores | None = None, *, width: int | N
     lengths = np.diff(axis.offsets_over("rollout"))
     tokens = np.diff(axis.offsets_over(x.axis.name))
     known, reasons = whole(x)
-    total = segment_sum(np.where(known, x.values * tokens, 0.0), x.axis.offsets_over("rollout"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = segment_sum(np.where(known, x.values * tokens, 0.0), x.axis.offsets_over("rollout"))
     heard = segment_count(~known, x.axis.offsets_over("rollout")) == 0
     groups = Groups(total, heard, rollout.owner_in("prompt"), rollout.ancestor("prompt").size)
     others = np.maximum(groups.at(groups.members) - 1, 1)
-    baseline = (groups.at(groups.total) - total) / (others * max(width or int(lengths.max(initial=0)), 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        baseline = (groups.at(groups.total) - total) / (others * max(width or int(lengths.max(initial=0)), 1))
     kept = Scores.of(x.axis, x.values, known, reasons)
     below = member_wise(Scores.of(rollout, baseline, heard, "an item of the rollout is unknown"), groups, baseline)
     return itemwise(np.subtract, kept.broadcast(axis), below.broadcast(axis))

@@ -23,6 +23,8 @@ SHORT = 64
 """Segments up to this length are accumulated together with others of their length, longer ones each by itself."""
 CHUNK = 1 << 17
 """Items handled at a time, so that temporary arrays stay in the processor's cache."""
+HUGE = 1e280
+"""Values beyond this are scaled while they are summed."""
 COMPILE_FROM = 1 << 16
 """Shorter arrays are not worth loading the compiler for."""
 
@@ -113,7 +115,13 @@ def suffix_discounted(x: FloatArray, offsets: IntArray, decay: float, *, reuse: 
     if decay == 1.0:
         return accumulate(np.add, x, offsets, reverse=True)
     out = x if reuse else x.copy()
+    # Scaled down where a sum could overflow: an infinity times the 0 at a segment's end would leak into its neighbour.
+    huge = len(x) > 0 and max(out.max(), -out.min()) > HUGE
+    if huge:
+        out *= 2.0**-64
     _recur(out, last_items(offsets), decay)
+    if huge:
+        out *= 2.0**64
     return out
 
 

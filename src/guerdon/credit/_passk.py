@@ -69,14 +69,18 @@ def pass_at_k_advantage(x: Scores, *, k: int, scale: Literal["std", "none"] = "s
         off = below * ranked + np.pad(above, ((0, 0), (0, 1))) - mean
         # Equal maxima everywhere: members from place k on all share one value (places from 0: k - 1).
         flat = ranked[:, k - 1] >= ranked[:, -1]
-        spread = (
-            np.sqrt(np.maximum((ranked - mean) ** 2 @ weights, 0.0)) + eps if scale == "std" else np.ones(len(mean))
-        )
+        spread = _deviation(ranked - mean, weights) + eps if scale == "std" else np.ones(len(mean))
         values[order] = np.where(flat[:, None], 0.0, off / np.where(flat, 1.0, spread)[:, None])
     out = member_wise(x, groups, values, least=k)
     if out.reasons is not None:
         out.reasons[x.known & ~out.known] = f"fewer than {k} known members in the group"
     return out
+
+
+def _deviation(off: FloatArray, weights: FloatArray) -> FloatArray:
+    """Weighted deviation of each row, scaled first so that no square overflows; shape ``(groups,)``."""
+    size = np.maximum(np.abs(off).max(axis=1, keepdims=True), 1e-300)
+    return np.asarray(size[:, 0] * np.sqrt((off / size) ** 2 @ weights))
 
 
 def _check(k: int) -> None:

@@ -11,6 +11,7 @@ from guerdon.core.scores import Scores
 from guerdon.core.transform import transform
 from guerdon.credit._kernels import positions, suffix_discounted, unit_interval
 from guerdon.credit._rollouts import settled, whole
+from guerdon.shape._finite import measured
 from guerdon.shape._groups import Groups
 from guerdon.shape._normalise import member_wise
 
@@ -45,9 +46,10 @@ def place_relative(
         raise ValueError(f'scale={scale!r}: choose "std" or "none"')
     groups = places(x, place)
     flat = groups.at(groups.flat).astype(bool)
-    off = np.where(flat, 0.0, x.values - groups.at(groups.mean))
-    if scale == "std":
-        off = off / np.where(flat, 1.0, groups.at(groups.std(ddof)) + eps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = np.where(flat, 0.0, x.values - groups.at(groups.mean))
+        if scale == "std":
+            off = off / np.where(flat, 1.0, groups.at(groups.std(ddof)) + eps)
     return member_wise(Scores.of(x.axis, x.values, groups.known, _parts(x, place), x.evidence), groups, off, least)
 
 
@@ -68,7 +70,8 @@ def place_leave_one_out(x: Scores, place: Scores | None = None) -> Scores:
     """
     groups = places(x, place)
     others = np.maximum(groups.at(groups.members) - 1, 1)
-    off = x.values - (groups.at(groups.total) - x.values) / others
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = x.values - (groups.at(groups.total) - x.values) / others
     kept = Scores.of(x.axis, x.values, groups.known, _parts(x, place), x.evidence)
     return member_wise(kept, groups, np.where(groups.at(groups.flat), 0.0, off))
 
@@ -94,7 +97,9 @@ def position_advantage(
     [0.0, 0.0, 1.0, 2.0, 1.5, -1.0]
     """
     path = _Paths(reward, ended, gamma, limit)
-    return settled(reward.axis, np.where(path.known, path.returns - path.baseline[path.place], 0.0), *path.verdict)
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = np.where(path.known, path.returns - path.baseline[path.place], 0.0)
+    return settled(reward.axis, off, *path.verdict)
 
 
 @transform("credit.end_advantage", version=1, groups=True, axis=lambda *_, **__: "rollout")
@@ -113,7 +118,7 @@ def end_advantage(
     path = _Paths(reward, ended, gamma, limit)
     values = np.where(path.ends, -path.baseline[path.end_place], 0.0)
     rollout: Axis = reward.axis.ancestor("rollout")
-    return Scores.of(rollout, values, path.takes_part, "an unknown step, or none, in the rollout")
+    return measured(rollout, values, path.takes_part, "an unknown step, or none, in the rollout")
 
 
 class _Paths:
@@ -131,7 +136,8 @@ class _Paths:
         self.takes_part = heard & (lengths > 0)
         own_end = np.ones(len(lengths), dtype=np.bool_) if ended is None else ended.known & (ended.values == 1.0)
         self.ends = self.takes_part & own_end & (lengths < (np.inf if limit is None else limit))
-        self.returns: FloatArray = suffix_discounted(np.where(self.known, reward.values, 0.0), offsets, gamma)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.returns: FloatArray = suffix_discounted(np.where(self.known, reward.values, 0.0), offsets, gamma)
         width = int(lengths.max(initial=0)) + 1
         prompt = rollout.owner_in("prompt")
         self.place = np.repeat(prompt, lengths) * width + positions(offsets)

@@ -112,7 +112,8 @@ def position_mean(x: Scores, *, growth: float = 0.1, to: str | None = None, miss
     def compute(values: FloatArray, offsets: IntArray, count: IntArray) -> FloatArray:
         here = x.known.astype(np.float64)
         weight = here * (1.0 + growth * (accumulate(np.add, here, offsets) - 1.0))
-        return np.asarray(segment_sum(weight * values, offsets) / np.maximum(segment_sum(weight, offsets), 1.0))
+        share = weight / np.repeat(np.maximum(segment_sum(weight, offsets), 1.0), np.diff(offsets))
+        return segment_sum(share * values, offsets)
 
     return reduce_up(x, compute, to=to, missing=missing)
 

@@ -31,7 +31,9 @@ def gae(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: float = 0.95)
     [0.375, 0.25]
     """
     known, reasons = _known(reward, value)
-    values = kernels.gae(_on_axis(reward, value.axis), _plain(value), value.axis.offsets_over("rollout"), gamma, lam)
+    paid, offsets = _on_axis(reward, value.axis), value.axis.offsets_over("rollout")
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = kernels.gae(paid, _plain(value), offsets, gamma, lam)
     return settled(value.axis, values, known, reasons)
 
 
@@ -47,7 +49,8 @@ def lambda_return(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: flo
     """
     advantage: Scores = gae.function(reward, value, gamma=gamma, lam=lam)
     values = advantage.values
-    values += value.values
+    with np.errstate(over="ignore", invalid="ignore"):
+        values += value.values
     return settled(value.axis, values, advantage.known, advantage.reasons)
 
 
@@ -66,9 +69,10 @@ def n_step(reward: Scores, value: Scores, *, n: int = 1, gamma: float = 1.0) -> 
     known, reasons = _known(reward, value)
     v = _plain(value)
     out = np.negative(v)
-    if len(offsets) > 1 and int(np.diff(offsets).max()) > n:
-        kernels.add_ahead(out, v, offsets, n, gamma**n)
-    _add_windows(out, reward, value.axis, n, gamma)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if len(offsets) > 1 and int(np.diff(offsets).max()) > n:
+            kernels.add_ahead(out, v, offsets, n, gamma**n)
+        _add_windows(out, reward, value.axis, n, gamma)
     return settled(value.axis, out, known, reasons)
 
 
@@ -120,7 +124,9 @@ def potential_shaping(
     before = kernels.preceding(after, offsets, begins)
     if absorb:
         after[kernels.last_items(offsets)] = 0.0
-    return settled(potential.axis, gamma * after - before, known, reasons)
+    with np.errstate(over="ignore", invalid="ignore"):
+        shaped = gamma * after - before
+    return settled(potential.axis, shaped, known, reasons)
 
 
 def _add_windows(out: FloatArray, reward: Scores, axis: Axis, n: int, gamma: float) -> None:

@@ -20,7 +20,7 @@ def whole(x: Scores) -> tuple[BoolArray, ObjectArray | None]:
 
     The reason names the first unknown item: *step 2: judge unparsable*.
     """
-    if x.reasons is None or not x.axis.has("rollout"):
+    if x.reasons is None or x.axis.name == "rollout" or not x.axis.has("rollout"):
         return x.known, x.reasons
     offsets = x.axis.offsets_over("rollout")
     broken = segment_count(~x.known, offsets) > 0
@@ -48,7 +48,9 @@ def along(
         raise ValueError(f'missing={missing!r}: choose "unknown" or "skip"')
     known, reasons = (x.known, x.reasons) if missing == "skip" else whole(x)
     values = x.values if x.reasons is None else np.where(x.known, x.values, neutral)
-    return settled(x.axis, compute(values, x.axis.offsets_over("rollout")), known, reasons)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = compute(values, x.axis.offsets_over("rollout"))
+    return settled(x.axis, result, known, reasons)
 
 
 def settled(axis: Axis, values: FloatArray, known: BoolArray, reasons: ObjectArray | None) -> Scores:

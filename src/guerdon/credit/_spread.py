@@ -37,6 +37,8 @@ def spread(x: Scores, like: Scores, *, how: How = "repeat") -> Scores:
         raise ValueError(f'how={how!r}: choose "repeat", "last" or "share"')
     if how == "repeat":
         return x.broadcast(like.axis)
+    if not x.axis.has("rollout"):
+        x = x.broadcast(like.axis.ancestor("rollout"))
     offsets = like.axis.offsets_over(x.axis.name)
     lengths = np.diff(offsets)
     carried = _carried(x, like.axis, lengths)
@@ -85,7 +87,9 @@ def pay_last(x: Scores, reward: Scores, *, weight: float = 1.0) -> Scores:
     [0.5, 2.0]
     """
     paid = reward if reward.axis.has("rollout") else reward.broadcast(x.axis.ancestor("rollout"))
-    return settled(x.axis, x.values + weight * at_last(paid, x.axis), *both_known(x, paid))
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = x.values + weight * at_last(paid, x.axis)
+    return settled(x.axis, values, *both_known(x, paid))
 
 
 def at_last(reward: Scores, axis: Axis) -> FloatArray:

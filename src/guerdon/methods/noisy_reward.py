@@ -34,7 +34,7 @@ def flipped(x: Scores, *, share: float, seed: int, state: State | None = None) -
         raise ValueError(f"share={share!r} must lie in [0, 1]")
     seen = int((state or _start())["groups"])
     count = x.axis.ancestor("prompt").size
-    draws = np.random.default_rng(seed).random(seen + count)[seen:]
+    draws = np.random.Generator(np.random.PCG64(seed).advance(seen)).random(count)
     turned = (draws < share)[x.axis.owner_in("prompt")]
     return Scores.of(x.axis, np.where(turned, 1.0 - x.values, x.values), x.known, x), {"groups": seen + count}
 

@@ -38,7 +38,7 @@ def rest_mcts_value(correct: Scores, node: Scores) -> Scores:
     """
     tree = Tree.of(node)
     wait = _steps_needed(tree, correct)
-    own = wait[tree.of_item]
+    own = np.where(tree.of_item >= 0, wait[tree.of_item], _NEVER)
     right = own < _NEVER
     value, still = np.zeros(len(node)), wait[len(tree.depth) + node.axis.owner_in("prompt")]
     place = positions(node.axis.offsets_over("rollout"))
@@ -54,7 +54,7 @@ def rest_mcts_value(correct: Scores, node: Scores) -> Scores:
     while len(ends):
         finished[ends] = True
         ends = np.unique(tree.parent[ends[ends < len(tree.depth)]])
-    known = heard & finished[tree.of_item]
+    known = heard & (tree.of_item >= 0) & finished[tree.of_item]
     return Scores.of(
         node.axis, np.where(known, value, 0.0), known, "no right leaf in the tree, or no finished one below"
     )
