@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import pickle
 
@@ -75,6 +76,9 @@ def test_a_value_that_float32_can_not_hold_never_reaches_the_trainer():
 def test_names_are_unique_for_different_rewards_and_stable_for_one():
     one, two = gd.column("u1").for_trl("same"), gd.column("u2").for_trl("same")
     assert (one.__name__, two.__name__, gd.column("u1").for_trl("same").__name__) == ("same", "same_2", "same")
+    del one, two
+    gc.collect()
+    assert gd.column("u3").for_trl("same").__name__ == "same"  # names of functions that are gone are free
     assert gd.verify.exact.named("my_name").for_trl().__name__ == "my_name"
 
 
@@ -249,7 +253,7 @@ def test_sync_and_async_rewards_train_together_on_conversations(tiny, tmp_path):
     steps = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert len(steps) == 2
     for entry in steps:
-        assert 0 <= entry["rewards/right/mean"] <= 1
-        assert 0 <= entry["rewards/spoke/mean"] <= 1
-        assert entry["right/unknown"] == entry["spoke/unknown"] == 0.0
+        for name in (func.__name__ for func in funcs):
+            assert 0 <= entry[f"rewards/{name}/mean"] <= 1
+            assert entry[f"{name}/unknown"] == 0.0
     assert moved or all(entry["frac_reward_zero_std"] == 1 for entry in steps)

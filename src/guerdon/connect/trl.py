@@ -2,13 +2,14 @@
 
 TRL calls a reward function with ``prompts``, ``completions``, ``completion_ids`` and every other dataset column as
 lists of one length, and expects as many numbers, or ``None`` where there is none. A row whose only reward function
-gives ``None`` is left out of its group's baseline and gets advantage 0. With several reward functions TRL counts a single
-``None`` as 0, so combine signals inside one reward instead of passing several functions.
+gives ``None`` is left out of its group's baseline and gets advantage 0. With several reward functions TRL counts a
+single ``None`` as 0, so combine signals inside one reward instead of passing several functions.
 """
 
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -29,7 +30,6 @@ _FIELDS = ("id", "answer")
 _NO_COLUMNS = ("trainer_state", "log_extra", "log_metric", "environments")
 _MAPPABLE = frozenset({"id", "group", "answer", "steps", "step_tokens", "logprobs"})
 _LARGEST = float(np.finfo(np.float32).max)
-_names: dict[str, str] = {}
 
 
 def for_trl(
@@ -45,14 +45,14 @@ def for_trl(
 ) -> TrlReward | AsyncTrlReward:
     """``reward`` as a function for ``GRPOTrainer(reward_funcs=...)``.
 
-    ``name`` is what TRL's logs call it (by default the reward's own name); a name that another reward has taken gets a
-    number. ``columns`` maps fields of a rollout to dataset columns (``{"answer": "solution"}``); ``id`` and ``answer``
-    are also found by name, all other columns land in ``extra``. Consecutive rows with one prompt are a group, or every
-    ``group_size`` rows. ``unknown`` says what an unknown score becomes. ``log_components`` logs for each named
-    node its mean as the metric ``<name>/<node>`` and its values as a column of the completions table, and the share of
-    unknown rows as ``<name>/unknown``. A reward that waits for models or processes is made an async function, which TRL runs
-    beside the others, unless ``asynchronous`` says otherwise. The session, with its cache and the state of rewards with
-    memory, is kept from batch to batch.
+    ``name`` is what TRL's logs call it (by default the reward's own name); a name that a function of another reward
+    still has gets a number. ``columns`` maps fields of a rollout to dataset columns (``{"answer": "solution"}``);
+    ``id`` and ``answer`` are also found by name, all other columns land in ``extra``. Consecutive rows with one prompt
+    are a group, or every ``group_size`` rows. ``unknown`` says what an unknown score becomes. ``log_components`` logs
+    for each named node its mean as the metric ``<name>/<node>`` and its values as a column of the completions table,
+    and the share of unknown rows as ``<name>/unknown``. A reward that waits for models or processes is made an async
+    function, which TRL runs beside the others, unless ``asynchronous`` says otherwise. The session, with its cache and
+    the state of rewards with memory, is kept from batch to batch.
 
     Values that no float32 can hold are unknown to the trainer. Errors in the data are raised.
 
@@ -73,7 +73,9 @@ def for_trl(
         "columns": dict(columns or {}), "unknown": unknown, "log_components": log_components, "group_size": group_size,
     }  # fmt: skip
     kind = AsyncTrlReward if wait else TrlReward
-    return kind(reward, _free(name or reward.name or _plain(reward.label), reward), settings, session or Session())
+    made = kind(reward, _free(name or reward.name or _plain(reward.label), reward), settings, session or Session())
+    _named[made.__name__] = made
+    return made
 
 
 class _Adapter:
@@ -181,6 +183,10 @@ class AsyncTrlReward(_Adapter):
         return self._rewards(await self.reward.ascore(rows, session=self.session, unknown=self._policy), given)
 
 
+_named: weakref.WeakValueDictionary[str, _Adapter] = weakref.WeakValueDictionary()
+"""The functions in use, by name."""
+
+
 def _groups(prompts: Sequence[Any], answers: Sequence[Any], size: int | None) -> list[str]:
     """The group of each row: every ``size`` rows, or each run of rows with one prompt and one reference."""
     if size is not None:
@@ -204,9 +210,9 @@ def _plain(label: str) -> str:
 
 
 def _free(name: str, reward: Reward) -> str:
-    """The name, or, where another reward has it, the name with the next free number."""
+    """The name, or, where a function of another reward has it, the name with the next free number."""
     number, candidate = 1, name
-    while _names.setdefault(candidate, reward.fingerprint) != reward.fingerprint:
+    while (other := _named.get(candidate)) is not None and other.reward.fingerprint != reward.fingerprint:
         number += 1
         candidate = f"{name}_{number}"
     return candidate
