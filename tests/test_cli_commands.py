@@ -65,6 +65,7 @@ def test_help_loads_nothing_heavy() -> None:
         (["score", "x.jsonl", "-s", "nowhere.yaml"], "nowhere.yaml: No such file"),
         (["score", REWARD, "-s", REWARD], "unknown kind of file"),
         (["score", str(EXAMPLE / "solutions.jsonl"), "-s", REWARD, "--unknown", "zero"], "choose keep, raise"),
+        (["score", str(EXAMPLE / "solutions.jsonl"), "-s", REWARD, "--unknown", "nan"], "choose keep, raise"),
         (["score", str(EXAMPLE / "solutions.jsonl"), "-s", REWARD, "-o", "o.csv"], "written as .parquet"),
         (["score", str(EXAMPLE / "solutions.jsonl"), "-s", REWARD, "--id", "id"], "was already used"),
         (["score"], "Missing argument"),

@@ -190,3 +190,10 @@ def test_missing_and_binary_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(gd.SpecError, match="UTF-8"):
         load_spec(tmp_path / "binary.yaml")
+
+
+def test_a_module_that_breaks_when_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_rewards.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(gd.SpecError, match="can't import 'broken_rewards': ZeroDivisionError"):
+        load_spec("reward: {code.broken_rewards.x: {}}\n", allow_code=["broken_rewards"])

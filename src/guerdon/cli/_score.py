@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -64,12 +65,15 @@ def score(
     """
     from guerdon.cli._run import Options, open_cache, score_file, with_columns
     from guerdon.cli._summary import lines_of
-    from guerdon.spec import load_spec
+    from guerdon.spec import check, load_spec
 
     given = {"id": id, "prompt": prompt, "completion": completion, "answer": answer, "group": group}
     loaded = with_columns(
         load_spec(spec, allow_code=prepare_code(allow_code)), {k: v for k, v in given.items() if v is not None}
     )
+    for finding in check(loaded):
+        if finding.level == "error":
+            note(f"warning: {spec}:{finding.line}: {finding.message}")
     source = open_source(data, loaded, skip_bad)
     options = Options(policy_of(unknown), kept_of(keep), limit, batch)
     store = None if no_cache else open_cache(cache, loaded.reward)
@@ -111,9 +115,12 @@ def policy_of(text: str) -> UnknownPolicy:
     if text in ("keep", "raise", "group-mean"):
         return text  # type: ignore[return-value]  # one of the literals
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        raise typer.BadParameter(f"--unknown {text}: choose keep, raise, group-mean or a number") from None
+        value = math.nan
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"--unknown {text}: choose keep, raise, group-mean or a number")
+    return value
 
 
 def kept_of(text: str) -> list[str] | None:

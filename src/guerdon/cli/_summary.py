@@ -21,8 +21,8 @@ MOST_REASONS = 1000
 
 @dataclass
 class Summary:
-    """Counts over all rollouts scored so far. A group *passes* or *fails* as a whole where all its known rewards are the
-    greatest or the least reward seen in the run; it is *mixed* where they differ.
+    """Counts over all rollouts scored so far. A group *passes* or *fails* as a whole where all its known rewards are
+    the greatest or the least reward seen in the run; it is *mixed* where they differ.
     """
 
     rows: int = 0

@@ -213,8 +213,8 @@ class _Reader:
             item.fail(f"the spec calls code of the module {module!r}; if you trust it: --allow-code {module}")
         try:
             target = getattr(importlib.import_module(module), attribute, None)
-        except ImportError as error:
-            item.fail(f"can't import {module!r}: {error}")
+        except Exception as error:  # noqa: BLE001  # the user's module may raise anything while it is imported
+            item.fail(f"can't import {module!r}: {type(error).__name__}: {error}")
         if not _names.builds(target):
             item.fail(f"{module} has no signal, transform or builder of a reward called {attribute!r}")
         return callee(name, target)
