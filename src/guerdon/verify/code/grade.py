@@ -219,5 +219,5 @@ def _judge_assertion(assertion: Assertion, answers: list[dict[str, Any]]) -> Tes
         passed = holds(assertion, values)
     except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         return TestOutcome(assertion.text, False, f"{type(error).__name__}: {error}"[:300])
-    shown = ", ".join(shown(value) for value in values.values())
-    return TestOutcome(assertion.text, passed, "" if passed else f"assertion failed; returned {shown}"[:300])
+    returned = ", ".join(shown(value) for value in values.values())
+    return TestOutcome(assertion.text, passed, "" if passed else f"assertion failed; returned {returned}"[:300])
