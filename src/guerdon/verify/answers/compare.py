@@ -118,13 +118,14 @@ def _named(x: Op, y: Expr, policy: Policy, depth: int) -> Outcome | None:
 
 
 def _both_named(x: Op, y: Op, policy: Policy, depth: int) -> Outcome:
-    renamed = _renamed(x, y)
-    values = compare(x.args[1], renamed.args[1], policy, depth)
-    if _key(x.args[0]) == _key(renamed.args[0]) or (values.equal is False and not _mutual(x, y)):
+    x, y = _renamed(x, y)
+    values = compare(x.args[1], y.args[1], policy, depth)
+    if _key(x.args[0]) == _key(y.args[0]) or (values.equal is False and not _mutual(x, y)):
         return values
     if _mutual(x, y):
         return compare_equations(Op("rel:=", x.args), Op("rel:=", y.args))
-    if values.equal and {_kind(x.args[0]), _kind(y.args[0])} in ({"call", "y"}, {"call"}):
+    kinds = {_kind(x.args[0]), _kind(y.args[0])}
+    if values.equal and kinds in ({"call", "y"}, {"call"}) and _head(x.args[0]) != _head(y.args[0]):
         return values
     return undecided(Reason.POLICY, "structure", "the same value under different names") if values.equal else values
 
@@ -158,14 +159,17 @@ def _key(name: Expr) -> str:
     return repr(name).replace("'\\\\", "'")
 
 
-def _renamed(x: Op, y: Op) -> Op:
-    """f(n) = n and f(x) = x: the argument's name doesn't matter."""
+def _renamed(x: Op, y: Op) -> tuple[Op, Op]:
+    """f(n) = n and f(x) = x: the argument's name doesn't matter, unless the other side uses it for something else."""
     nx, ny = x.args[0], y.args[0]
-    if isinstance(nx, Op) and isinstance(ny, Op) and nx.head == ny.head and len(nx.args) == len(ny.args):
-        for p, q in zip(nx.args, ny.args, strict=True):
-            if isinstance(p, Sym) and isinstance(q, Sym) and p != q and not has_name(y, p):
-                y = Op("named", (substitute(y.args[0], q.name, p), substitute(y.args[1], q.name, p)))
-    return y
+    alike = _head(nx) == _head(ny) or (_head(nx).startswith("call:") and _head(ny).startswith("call:"))
+    if isinstance(nx, Op) and isinstance(ny, Op) and alike and len(nx.args) == len(ny.args):
+        for place, (p, q) in enumerate(zip(nx.args, ny.args, strict=True)):
+            if isinstance(p, Sym) and isinstance(q, Sym) and p != q and not has_name(y, p) and not has_name(x, q):
+                fresh = Sym(f"@{place}")
+                x = Op("named", tuple(substitute(part, p.name, fresh) for part in x.args))
+                y = Op("named", tuple(substitute(part, q.name, fresh) for part in y.args))
+    return x, y
 
 
 def _equation(x: Op, y: Expr, policy: Policy, depth: int) -> Outcome | None:
