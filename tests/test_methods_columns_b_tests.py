@@ -12,7 +12,7 @@ import guerdon as gd
 from guerdon import shape
 from guerdon.backends.sandbox import describe_isolation
 from guerdon.methods.specbench import gap, gap_bound, gap_error, gap_trend, specbench, suspicious
-from guerdon.methods.verpo import by_turn, density_weights, ever_passed, live_pass_rate, verpo
+from guerdon.methods.verpo import density_weights, ever_passed, live_pass_rate, verpo
 from guerdon.verify.code import signals
 
 C = gd.column
@@ -79,12 +79,10 @@ def test_turns_are_compared_with_all_turns_of_the_group():
 
 
 def test_an_item_of_no_turn_or_a_turn_of_no_item_is_unknown():
-    rows = [
-        {"p": [1, 1], "turn": [0, 2], "s": [0, 0]},
-        {"p": [1], "turn": [0], "s": [0, 0]},
-        {"p": [None, 1], "turn": [0, 1], "s": [0, 0]},
-    ]
-    assert values(by_turn(P, TURN, C("s", axis="step"), how="sum"), rows) == [None, None, 1.0, None, None, 1.0]
+    fine = {"prompt": "q", "p": [1, 0], "unit": [0, 0], "turn": [0, 1], "s": [0, 0]}
+    rows = [{**fine, "turn": [0, 2]}, {**fine, "p": [1], "unit": [0], "turn": [0]}, fine, {**fine, "p": [1, 1]}]
+    got = values(verpo(P, ID, TURN, C("s", axis="step")), rows)
+    assert [v is None for v in got] == [True] * 4 + [False] * 4
 
 
 def test_one_rollout_or_an_unknown_test_is_unknown_and_a_timeout_is_a_fail():

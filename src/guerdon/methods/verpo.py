@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from guerdon import shape
 from guerdon.core.axis import FloatArray, IntArray
-from guerdon.core.interval import UNIT, Interval
+from guerdon.core.interval import UNIT
 from guerdon.core.operators import times, when
 from guerdon.core.reward import Reward, as_reward
 from guerdon.core.scores import Scores, aligned
 from guerdon.core.transform import State, transform
 from guerdon.methods._registry import method
-from guerdon.shape._finite import measured
 from guerdon.shape._groups import Groups, cells, labels
 from guerdon.shape._pairs import pairs
 
@@ -66,8 +65,8 @@ def verpo(
     if turn is None or turns is None:
         solved, dense, length = whole.min(to="rollout"), dense.sum(to="rollout"), as_reward(1.0)
     else:
-        solved = by_turn(whole, turn, turns, how="min").last(to="rollout")
-        dense, length = by_turn(dense, turn, turns, how="sum"), shape.items(turns)
+        solved = shape.pooled(whole, turn, turns, pool="min").last(to="rollout")
+        dense, length = shape.pooled(dense, turn, turns, pool="sum"), shape.items(turns)
     trajectory = when(solved, shape.exp(length * math.log(gamma)), 0.0)
     return shape.centre(trajectory) + shape.centre(dense) * beta
 
@@ -115,35 +114,6 @@ def density_weights(
             crowd += np.bincount(i, weights=near, minlength=count)
     weight = np.where(used, np.exp(-alpha * rho) / (np.maximum(crowd, 1.0) + delta), 0.0)
     return Scores.of(axis, np.where(known, weight[cell], 0.0), known, parts)
-
-
-def _by_turn_range(x: Interval, turn: Interval, turns: Interval, how: str) -> Interval:
-    return x if how == "min" else Interval(0.0 if x.low >= 0 else -math.inf)
-
-
-@transform("methods.by_turn", version=1, axis=lambda x, turn, turns, how: turns, range=_by_turn_range)
-def by_turn(x: Scores, turn: Scores, turns: Scores, how: Literal["sum", "min"]) -> Scores:
-    """Sum or minimum of the items (tests) of each turn, on the axis of ``turns``, whose values play no part.
-
-    ``turn``: each item's turn within its rollout, from 0. A turn with an unknown item, or with none, is unknown; an
-    item without a turn that exists makes all turns of its rollout unknown.
-    """
-    if how not in ("sum", "min"):
-        raise ValueError(f'how={how!r}: choose "sum" or "min"')
-    data, place = aligned(x, turn)
-    steps, owner = turns.axis.offsets_over("rollout"), data.axis.owner_in("rollout")
-    number = np.where(place.known, place.values, -1.0)
-    exists = (number >= 0) & (number < np.diff(steps)[owner]) & (number == np.floor(number))
-    at = steps[owner][exists] + number[exists].astype(np.int64)
-    here, size = Scores.of(data.axis, data.values, data.known & exists, (data, place)), turns.axis.size
-    good = here.known[exists]
-    values = np.full(size, np.inf if how == "min" else 0.0)
-    (np.minimum if how == "min" else np.add).at(values, at[good], here.values[exists][good])
-    lost = np.zeros(len(steps) - 1, dtype=np.bool_)
-    lost[owner[~exists]] = True
-    tests, known_tests = np.bincount(at, minlength=size), np.bincount(at[good], minlength=size)
-    known = (tests > 0) & (tests == known_tests) & ~lost[turns.axis.owner_in("rollout")]
-    return measured(turns.axis, np.where(known, values, 0.0), known, "a test of the turn is unknown, or it has none")
 
 
 def _nothing(**_: object) -> State:

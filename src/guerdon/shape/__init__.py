@@ -42,6 +42,7 @@ from guerdon.shape._spearman import spearman
 from guerdon.shape._sums import items, weighted_items, weighted_mean, weighted_sum
 from guerdon.shape._tiers import quantise, tiered
 from guerdon.shape._tournament import bradley_terry, copeland, elo, mean_over_others, win_rate
+from guerdon.shape._votes import mutual_clusters, vote_share
 
 __all__ = [
     "ALL_FAIL", "ALL_PASS", "MIXED", "affine", "anneal", "arctan", "base_bonus", "bradley_terry", "calls", "cap",
@@ -49,9 +50,9 @@ __all__ = [
     "ensemble_lower_bound", "ensemble_mean", "ensemble_min", "ensemble_spread", "exp", "fallback", "gain", "gate",
     "gated_sum", "gaussian", "group_class", "group_log_mean", "group_statistic", "items", "kendall", "known",
     "label_correlation", "label_statistic", "length_penalty", "log", "log_sigmoid", "mean_over_others",
-    "merge_uncertain", "minmax", "normalised_sum", "only", "ordinal", "over_best", "pace_weights", "pareto_front",
-    "pooled", "power", "quantise", "rank", "running_clip", "running_mean", "running_minmax",
-    "running_quantile_scale", "running_zscore", "self_paced", "sigmoid", "skew_preference", "soft_and", "soft_gate",
-    "spearman", "spread_weight", "stratify", "tanh", "tiered", "until", "weighted_items", "weighted_mean",
-    "weighted_sum", "win_rate", "zscore",
+    "merge_uncertain", "minmax", "mutual_clusters", "normalised_sum", "only", "ordinal", "over_best",
+    "pace_weights", "pareto_front", "pooled", "power", "quantise", "rank", "running_clip", "running_mean",
+    "running_minmax", "running_quantile_scale", "running_zscore", "self_paced", "sigmoid", "skew_preference",
+    "soft_and", "soft_gate", "spearman", "spread_weight", "stratify", "tanh", "tiered", "until", "vote_share",
+    "weighted_items", "weighted_mean", "weighted_sum", "win_rate", "zscore",
 ]  # fmt: skip
