@@ -11,6 +11,7 @@ from guerdon.core.scores import Scores
 from guerdon.core.segments import segment_count, segment_sum
 from guerdon.core.transform import transform
 from guerdon.credit._rollouts import whole
+from guerdon.shape._finite import measured
 from guerdon.shape._groups import Groups
 from guerdon.shape._normalise import centre, member_wise, zscore
 
@@ -87,5 +88,6 @@ def token_leave_one_out(x: Scores, like: Scores | None = None, *, width: int | N
     with np.errstate(over="ignore", invalid="ignore"):
         baseline = (groups.at(groups.total) - total) / (others * max(width or int(lengths.max(initial=0)), 1))
     kept = Scores.of(x.axis, x.values, known, reasons)
-    below = member_wise(Scores.of(rollout, baseline, heard, "an item of the rollout is unknown"), groups, baseline)
+    own = measured(rollout, baseline, heard, "an item of the rollout is unknown")
+    below = member_wise(own, groups, baseline)
     return itemwise(np.subtract, kept.broadcast(axis), below.broadcast(axis))
