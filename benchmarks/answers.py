@@ -1,10 +1,12 @@
 """Answer equivalence: Guerdon and math-verify on the same pairs in one run; accuracy, speed and their ratio.
 
-    python -m benchmarks.answers [--peer /path/to/python]   # an interpreter with math-verify 0.9.0, or GUERDON_MATH_VERIFY_PYTHON
+    python -m benchmarks.answers [--peer PYTHON]
 
-Without such an interpreter only Guerdon is measured. Times are CPU seconds of one process; ``cold`` is the first pass of a
-fresh process, ``warm`` a second one over the same pairs. math-verify gets bare strings wrapped in ``\\boxed{}`` (it reads LaTeX
-only inside delimiters); Guerdon gets them as they are. Accuracy leaves out rows with options or a disputed label.
+PYTHON is an interpreter with math-verify 0.9.0 (or set GUERDON_MATH_VERIFY_PYTHON); without one only Guerdon is
+measured. Times are CPU seconds of one process; ``cold`` is the first pass of a fresh process, ``warm`` a second one
+over the same pairs, in which Guerdon's memory of recent pairs counts. math-verify gets bare strings wrapped in
+a box (it reads LaTeX only inside delimiters); Guerdon gets them as they are. Accuracy leaves out rows with options
+or a disputed label.
 """
 
 from __future__ import annotations
@@ -130,13 +132,12 @@ def summary(rows: list[tuple], result: dict) -> dict:
 
 
 def show(name: str, who: str, s: dict) -> None:
-    speed = "  ".join(
-        f"{k}: {s[k]['per_s']:>8.0f}/s p50 {s[k]['p50_ms']:.3f} p99 {s[k]['p99_ms']:.2f} max {s[k]['max_ms']:.1f} ms"
-        for k in ("cold", "warm")
-    )
-    print(
-        f"{name:12s} {who:12s} right {s['right']:.4f} of {s['judged']} (missed {s['missed']}, false {s['false']}, unknown {s['unknown']})  {speed}"
-    )
+    print(f"{name:12s} {who:12s} right {s['right']:.4f} of {s['judged']}", end=" ")
+    print(f"(missed {s['missed']}, false {s['false']}, unknown {s['unknown']})", end="")
+    for k in ("cold", "warm"):
+        t = s[k]
+        print(f"  {k} {t['per_s']:.0f}/s p50 {t['p50_ms']:.3f} p99 {t['p99_ms']:.2f} max {t['max_ms']:.1f} ms", end="")
+    print()
 
 
 def main(argv: list[str] | None = None) -> None:
