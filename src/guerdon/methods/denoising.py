@@ -53,7 +53,7 @@ def calibrated_noise(noise: FloatArray, gains: Scores, *, by: float, tolerance: 
     "tp-grpo-turning-points",
     family="credit",
     name="TurningPoint-GRPO",
-    source="TurningPoint-GRPO (released code and run script)",
+    source="Tong et al. 2026, arXiv:2602.06422 (released code and run script)",
     evidence="code-read",
 )
 def tp_grpo(score: Reward, start: Reward, final: Reward, *, eta: float = 1.0, balance: bool = True) -> Reward:

@@ -19,7 +19,7 @@ from guerdon.methods._registry import method
     "vppo-prefix",
     family="credit",
     name="VPPO: Verifiable Prefix Policy Optimization",
-    source="paper note on VPPO (Save the good prefix), no number known",
+    source="Liu et al. 2026, arXiv:2601.18984",
     evidence="secondary",
 )
 def vppo(
