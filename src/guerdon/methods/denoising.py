@@ -19,7 +19,7 @@ from guerdon.methods._registry import method
     "densegrpo-stepwise-gain",
     family="credit",
     name="DenseGRPO: step-wise reward gain",
-    source="DenseGRPO, ICLR 2026 (paper notes)",
+    source="Deng et al. 2026, arXiv:2601.20218",
     evidence="secondary",
 )
 def densegrpo(score: Reward, start: Reward | float) -> Reward:

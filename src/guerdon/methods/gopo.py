@@ -11,7 +11,7 @@ from guerdon.shape import rank
     "gopo-rank-advantage",
     family="credit",
     name="GOPO: Group Ordinal Policy Optimization",
-    source="GOPO (released code)",
+    source="Choi et al. 2026, arXiv:2602.03876 (and released code)",
     evidence="code-read",
 )
 def gopo(reward: Reward) -> Reward:

@@ -17,7 +17,7 @@ from guerdon.methods._registry import method
     "pica-pivot-credit",
     family="credit",
     name="PiCA: Pivot-Based Credit Assignment",
-    source="PiCA (released code)",
+    source="Liu et al. 2026, arXiv:2605.09287 (released code)",
     evidence="code-read",
 )
 def pica(

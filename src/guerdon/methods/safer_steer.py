@@ -20,7 +20,7 @@ Aggregate = Literal["min_mean", "mean", "last", "soft_linear", "harmonic"]
     "safer-steer-tcsr",
     family="shape",
     name="SaFeR-Steer: trajectory-consistent reward",
-    source="SaFeR-Steer (paper, Eq. 3-5, and released code)",
+    source="Hu et al. 2026, arXiv:2604.16358 (Eq. 3-5, and released code)",
     evidence="paper-read",
 )
 def tcsr(turn: Reward, *, aggregate: Aggregate = "min_mean", alpha: float = 0.3) -> Reward:
