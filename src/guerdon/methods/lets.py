@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from guerdon import credit
-from guerdon.core.axis import BoolArray, FloatArray
+from guerdon.core.axis import BoolArray
 from guerdon.core.interval import UNIT
 from guerdon.core.operators import maximum, when
 from guerdon.core.reward import Reward, as_reward
@@ -22,7 +22,7 @@ from guerdon.shape._assignment import best_assignment
 
 Documents = frozenset[float]
 """What one search brought: the numbers of its documents."""
-MAX_SEARCHES = 200
+MAX_SEARCHES = 64
 """More searches than this in one rollout are not graded: matching them takes cubic time."""
 
 
@@ -139,14 +139,16 @@ def _novelty(searches: Sequence[Documents]) -> list[float]:
     return [1.0 - max((jaccard(d, e) for e in searches[:t]), default=0.0) for t, d in enumerate(searches)]
 
 
-def _matched(searches: Sequence[Documents], better: Sequence[Sequence[Documents]]) -> FloatArray:
+def _matched(searches: Sequence[Documents], better: Sequence[Sequence[Documents]]) -> list[float]:
     """The matched similarity of each search with the better rollout that it matches best."""
-    best = np.zeros(len(searches))
+    best = [0.0] * len(searches)
     for other in better:
-        similar = np.array([[jaccard(d, e) for e in other] for d in searches]).reshape(len(searches), len(other))
+        similar = [[jaccard(d, e) for e in other] for d in searches]
+        if sum(max(row, default=0.0) for row in similar) <= sum(best):
+            continue
         column = best_assignment(similar)
-        matched = np.array([similar[t, c] if c >= 0 else 0.0 for t, c in enumerate(column)])
-        if matched.sum() > best.sum():
+        matched = [row[c] if c >= 0 else 0.0 for row, c in zip(similar, column, strict=True)]
+        if sum(matched) > sum(best):
             best = matched
     return best
 
