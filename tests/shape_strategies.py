@@ -1,7 +1,8 @@
-"""Random ragged input for the tests of shaping: groups with ties, zero spread, single members, unknowns, and none at all."""
+"""Random ragged input for the tests of shaping: ties, zero spread, single members, unknowns, empty groups."""
 
 from __future__ import annotations
 
+import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
@@ -38,3 +39,12 @@ def same(one: list[float | None], two: list[float | None], tolerance: float = 1e
     a = np.array([x for x in one if x is not None])
     b = np.array([x for x in two if x is not None])
     return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance))
+
+
+def given(*args, examples: int = 30, **named):
+    """Hypothesis' ``given`` with a bounded number of examples: the room has many properties."""
+
+    def wrap(test):
+        return hypothesis.settings(max_examples=examples, deadline=None)(hypothesis.given(*args, **named)(test))
+
+    return wrap

@@ -8,13 +8,12 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon.methods import find
 from guerdon.spec import dump_spec, load_spec
-from shape_strategies import UNIT, listed, same
+from shape_strategies import UNIT, given, listed, same
 
 A, B, C, D, E = (gd.column(n, range=(0, 1)) for n in "abcde")
 OK, FORM, FLAG = (gd.column(n, range=(0, 1)) for n in ("ok", "form", "flag"))
@@ -91,8 +90,7 @@ def per_rollout(scored):
 
 
 @pytest.mark.parametrize("key", BUILT)
-@settings(max_examples=10, deadline=None)
-@given(rows=rollouts(), seed=st.integers(0, 99))
+@given(rows=rollouts(), seed=st.integers(0, 99), examples=10)
 def test_ranges_hold_nothing_is_nan_and_the_order_of_the_rollouts_does_not_matter(key, rows, seed):
     expr = built(key)
     scored = expr.score(rows)

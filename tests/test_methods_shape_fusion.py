@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
@@ -22,7 +21,7 @@ from guerdon.methods.pow3r import pow3r, pow3r_factors
 from guerdon.methods.pspo import pspo, ramp, weibull
 from guerdon.methods.trust_grpo import trust_grpo
 from guerdon.methods.uncertainty import uncertainty_aware
-from shape_strategies import UNIT
+from shape_strategies import UNIT, given
 
 C = gd.column
 

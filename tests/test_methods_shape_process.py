@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
@@ -20,7 +19,7 @@ from guerdon.methods.scope_rl import gradient_share, needs_scaffold, process_qua
 from guerdon.methods.search_p1 import path_score, search_p1
 from guerdon.methods.self_aligned import perplexity, self_aligned
 from guerdon.methods.urpo import referee_agreement, urpo
-from shape_strategies import UNIT
+from shape_strategies import UNIT, given
 
 C = gd.column
 

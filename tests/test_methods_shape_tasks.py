@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
@@ -21,7 +20,7 @@ from guerdon.methods.gpm import gpm
 from guerdon.methods.self_paced_grpo import self_paced_grpo
 from guerdon.methods.sweet_spot import click_closeness, ssl
 from guerdon.methods.toolrl import jaccard, match_share, tool_match, toolrl
-from shape_strategies import UNIT
+from shape_strategies import UNIT, given
 
 C = gd.column
 

@@ -9,14 +9,13 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon import shape
 from guerdon.core.transform import Transform
 from guerdon.spec import dump_spec, load_spec
-from shape_strategies import UNIT, listed, same, scores_of
+from shape_strategies import UNIT, given, listed, same, scores_of
 
 X, Y, B = (gd.column(n, range=(0, 1)) for n in "xyb")
 S, W, K, E = (gd.column(n, axis="item", range=r) for n, r in (("s", (0, 1)), ("w", (0, 3)), ("k", None), ("e", None)))
@@ -128,8 +127,7 @@ def test_no_public_function_of_the_modules_covered_here_is_left_out():
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=12, deadline=None)
-@given(rows=rollouts(), seed=st.integers(0, 99))
+@given(rows=rollouts(), seed=st.integers(0, 99), examples=12)
 def test_ranges_hold_nothing_is_nan_and_the_order_of_the_rollouts_does_not_matter(name, rows, seed):
     expr = CASES[name]
     scored = expr.score(rows)

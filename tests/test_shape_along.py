@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-
 import guerdon as gd
 from guerdon.shape import delta, gain, until
-from shape_strategies import ANY, UNIT, groups, listed, same, scores_of
+from shape_strategies import ANY, UNIT, given, groups, listed, same, scores_of
 
 # Rollouts of a prompt are consecutive items under a parent, as steps are under a rollout.
 

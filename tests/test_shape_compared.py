@@ -8,13 +8,12 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon import shape
 from guerdon.core.interval import Interval
-from shape_strategies import ANY, TIED, UNIT, groups, listed, same, scores_of
+from shape_strategies import ANY, TIED, UNIT, given, groups, listed, same, scores_of
 
 
 def values(expr, rows):
@@ -133,8 +132,7 @@ def test_pairs_are_made_in_pieces_of_bounded_size(monkeypatch):
 # Ensembles.
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.lists(st.one_of(st.none(), UNIT), min_size=3, max_size=3), min_size=1, max_size=5))
+@given(st.lists(st.lists(st.one_of(st.none(), UNIT), min_size=3, max_size=3), min_size=1, max_size=5), examples=25)
 def test_members_as_a_sequence_or_as_a_column_give_the_same(rows):
     columns = [gd.column(n, range=(0, 1)) for n in "abc"]
     member = gd.column("all", axis="member", range=(0, 1))
@@ -240,7 +238,6 @@ def test_win_rate_and_copeland_equal_their_definition(matrix):
     assert same(values(shape.copeland(BEATS), tournament(matrix)), signs)
 
 
-@settings(deadline=None)
 @given(MATRICES)
 def test_bradley_terry_is_where_the_slope_vanishes(matrix):
     n, prior = len(matrix), 0.1
@@ -262,8 +259,7 @@ def test_bradley_terry_recovers_the_strengths_behind_the_probabilities():
 
 
 @pytest.mark.parametrize("name", RULES)
-@given(MATRICES, st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=30)
+@given(MATRICES, st.randoms(use_true_random=False), examples=30)
 def test_no_rule_depends_on_the_order_of_the_members(name, matrix, random):
     order = random.sample(range(len(matrix)), len(matrix))
     mixed = [[matrix[i][j] for j in order] for i in order]

@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon.core.interval import Interval
 from guerdon.shape import base_bonus, cap, choose, gate, gated_sum, soft_and, soft_gate
-from shape_strategies import UNIT, same
+from shape_strategies import UNIT, given, same
 
 X = gd.column("x", range=(0, 1))
 OK, SAFE = gd.column("ok", range=(0, 1)), gd.column("safe", range=(0, 1))

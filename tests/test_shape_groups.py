@@ -6,7 +6,6 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
@@ -23,7 +22,7 @@ from guerdon.shape import (
     label_statistic,
     stratify,
 )
-from shape_strategies import ANY, TIED, UNIT, groups, listed, same, scores_of
+from shape_strategies import ANY, TIED, UNIT, given, groups, listed, same, scores_of
 
 
 def test_groups_are_all_fail_mixed_or_all_pass():

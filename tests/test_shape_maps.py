@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon import shape
 from guerdon.core.interval import Interval
-from shape_strategies import ANY, scores_of
+from shape_strategies import ANY, given, scores_of
 
 X = gd.column("x")
 

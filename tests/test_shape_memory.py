@@ -7,13 +7,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon import shape
 from guerdon.core.interval import Interval
-from shape_strategies import ANY, UNIT, groups, listed, scores_of
+from shape_strategies import ANY, UNIT, given, groups, listed, scores_of
 
 X = gd.column("x")
 

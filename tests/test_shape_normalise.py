@@ -7,12 +7,11 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon.shape import centre, minmax, normalised_sum, ordinal, rank, zscore
-from shape_strategies import ANY, TIED, WIDE, groups, listed, same, scores_of
+from shape_strategies import ANY, TIED, WIDE, given, groups, listed, same, scores_of
 
 
 def each_group(rows, rule, least=2):
@@ -99,6 +98,8 @@ def test_deviations_that_underflow_or_overflow_still_separate_the_scores():
     assert low < high
     assert listed(zscore(scores_of([[-1e300, 1e300]]))) == [-1.0, 1.0]
     assert listed(zscore(scores_of([[0.0, 1e-200]]))) == [-1.0, 1.0]
+    third = listed(zscore(scores_of([[0.0, 0.0, 7e-161]])))  # squares with a few digits left
+    assert same(third, [-math.sqrt(0.5), -math.sqrt(0.5), math.sqrt(2)], 1e-12)
 
 
 def test_zero_spread_is_max_equal_min_not_a_small_deviation():

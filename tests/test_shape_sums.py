@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon.core.interval import Interval
 from guerdon.shape import weighted_items, weighted_mean, weighted_sum
-from shape_strategies import UNIT, same
+from shape_strategies import UNIT, given, same
 
 A, B, C = (gd.column(n, range=(0, 1)) for n in "abc")
 

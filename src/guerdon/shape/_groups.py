@@ -15,6 +15,9 @@ from guerdon.core.segments import segment_max, segment_min
 
 TOO_FEW = "fewer than two known members in the group"
 
+TINY = 1e-150
+"""Below this deviation the squares are no longer normal floats."""
+
 Across = Literal["group", "label"]
 """What is compared: all items of the prompt, or those at one label (this criterion, this test) over its rollouts."""
 
@@ -90,10 +93,10 @@ class Groups:
     def std(self, ddof: int = 0) -> FloatArray:
         """Standard deviation with ``ddof`` (0: population, 1: sample); 0 exactly where all are equal."""
         spread = np.sqrt(self.var(ddof))
-        lost = ~self.flat & ~((spread > 0) & np.isfinite(spread))
+        lost = ~self.flat & ~((spread > TINY) & np.isfinite(spread))
         if not lost.any():
             return np.asarray(spread)
-        # Squares that overflow or vanish: the same with deviations in units of the group's width.
+        # Squares that overflow, vanish or lose digits: the same with deviations in units of the group's width.
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             unit = np.where(self.flat, 1.0, self.high - self.low)
             off = np.where(self.known, (self.values - self.at(self.mean)) / self.at(unit), 0.0)
