@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from guerdon.backends.sandbox import describe_isolation, run_python_many
-from guerdon.verify.code import check_code_many
+from guerdon.verify.programs import check_code_many
 
 ADD = {"entry_point": "add", "cases": [[[2, 3], 5], [[10, -4], 6], [[0, 0], 0], [[7, 8], 15]]}
 

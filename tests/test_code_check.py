@@ -9,9 +9,9 @@ import json
 import pytest
 
 from guerdon.backends.sandbox import Infrastructure, Result, describe_isolation
-from guerdon.verify.code import TaskError, acheck_code, check_code, check_code_many
-from guerdon.verify.code.literal import plan
-from guerdon.verify.code.tasks import read_task
+from guerdon.verify.programs import TaskError, acheck_code, check_code, check_code_many
+from guerdon.verify.programs.literal import plan
+from guerdon.verify.programs.tasks import read_task
 
 pytestmark = pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
 ADD = {"entry_point": "add", "cases": [[[2, 3], 5], [[10, -4], 6]]}
@@ -76,7 +76,7 @@ def test_the_tester_job_agrees_with_the_literal_rule(humaneval, monkeypatch):
         for body in (lambda row: row["canonical_solution"], lambda row: "    return 1\n")
     )
     here = check_code_many(right + wrong, seconds=20)
-    monkeypatch.setattr("guerdon.verify.code.grade.plan", lambda task: None)
+    monkeypatch.setattr("guerdon.verify.programs.grade.plan", lambda task: None)
     apart = check_code_many(right + wrong, seconds=20)
     assert [verdict.passed for verdict in here] == [verdict.passed for verdict in apart]
     assert [[test.passed for test in verdict.tests] for verdict in here] == [

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from guerdon.backends.sandbox import describe_isolation
-from guerdon.verify.code import check_code
-from guerdon.verify.code.attacks import CHANNELS, Fake, fakes, run_fake_suite
+from guerdon.verify.programs import check_code
+from guerdon.verify.programs.attacks import CHANNELS, Fake, fakes, run_fake_suite
 
 pytestmark = pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
 

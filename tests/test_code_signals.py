@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guerdon.backends.sandbox import Result, describe_isolation
-from guerdon.verify.code import signals
+from guerdon.verify.programs import signals
 
 pytestmark = pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
 

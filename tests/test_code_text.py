@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guerdon.backends.sandbox.inside.values import NotPlain, decode, encode
-from guerdon.verify.code import (
+from guerdon.verify.programs import (
     Tolerance,
     compiles,
     equal,
@@ -21,8 +21,8 @@ from guerdon.verify.code import (
     similarity,
     suspicions,
 )
-from guerdon.verify.code.literal import Escalate, holds, plan
-from guerdon.verify.code.tasks import TestTask, read_task
+from guerdon.verify.programs.literal import Escalate, holds, plan
+from guerdon.verify.programs.tasks import TestTask, read_task
 
 PLAIN = st.recursive(
     st.none()

@@ -13,7 +13,7 @@ from guerdon.backends.sandbox.attacks import Attack, attacks, run_attack_suite
 from guerdon.backends.sandbox.cgroups import Version2, make_slot
 from guerdon.backends.sandbox.seccomp import job_filter
 from guerdon.backends.sandbox.syscalls import allowed_calls
-from guerdon.verify.code import check_code
+from guerdon.verify.programs import check_code
 
 isolated = pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
 needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is not installed")

@@ -349,7 +349,7 @@ class Program(ctypes.Structure):
 libc.prctl(38, 1, 0, 0, 0)
 assert libc.prctl(22, 2, ctypes.byref(Program(len(code) // 8, code)), 0, 0) == 0
 from guerdon.backends.sandbox import describe_isolation, run_python
-from guerdon.verify.code import check_code
+from guerdon.verify.programs import check_code
 seen = describe_isolation()
 result = run_python("open('/tmp/guerdon-ran', 'w')")
 verdict = check_code("def f(): return 1", {{"entry_point": "f", "cases": [[[], 1]]}})

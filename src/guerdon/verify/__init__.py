@@ -8,9 +8,6 @@ compared, and by which rule.
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,7 +20,17 @@ if TYPE_CHECKING:
     from guerdon.verify._text import exact, text, token_f1
     from guerdon.verify.answer_signals import math, units
     from guerdon.verify.answers import check_answer, equivalent
-    from guerdon.verify.code import check_code
+    from guerdon.verify.programs import check_code
+    from guerdon.verify.programs.signals import (
+        code,
+        code_compiles,
+        code_imports,
+        code_lint,
+        code_memory,
+        code_similarity,
+        code_time,
+        code_untampered,
+    )
     from guerdon.verify.queries import check_sql
     from guerdon.verify.queries.signals import sql, sql_ngrams, sql_runs, sql_schema
 
@@ -37,22 +44,15 @@ _HOMES = {
     "_text": ("exact", "text", "token_f1"),
     "answer_signals": ("math", "units"),
     "answers": ("check_answer", "equivalent"),
-    "code": ("check_code",),
+    "programs": ("check_code",),
+    "programs.signals": (
+        "code", "code_compiles", "code_imports", "code_lint", "code_memory", "code_similarity", "code_time",
+        "code_untampered",
+    ),
     "queries": ("check_sql",),
     "queries.signals": ("sql", "sql_ngrams", "sql_runs", "sql_schema"),
-}
+}  # fmt: skip
 _HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
-
-
-class _Room(ModuleType):
-    """A package in which a signal keeps its name also where a subpackage is called the same (``verify.sql``)."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _HOME_OF and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Room
 
 
 def __getattr__(name: str) -> Any:
@@ -69,7 +69,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "check_answer", "check_code", "check_sql", "choice", "distinct", "equivalent", "exact", "format", "json",
-    "keywords", "length", "length_ratio", "length_within", "majority", "math", "number", "regex", "repetition", "sql",
-    "sql_ngrams", "sql_runs", "sql_schema", "step_repeats", "text", "token_f1", "units",
+    "check_answer", "check_code", "check_sql", "choice", "code", "code_compiles", "code_imports", "code_lint",
+    "code_memory", "code_similarity", "code_time", "code_untampered", "distinct", "equivalent", "exact",
+    "format", "json", "keywords", "length", "length_ratio", "length_within", "majority", "math", "number",
+    "regex", "repetition", "sql", "sql_ngrams", "sql_runs", "sql_schema", "step_repeats", "text", "token_f1",
+    "units",
 ]  # fmt: skip

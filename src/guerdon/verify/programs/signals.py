@@ -14,11 +14,11 @@ from guerdon.backends.sandbox import slots_by_default
 from guerdon.core.rollout import Rollout
 from guerdon.core.scores import Score
 from guerdon.core.signal import signal
-from guerdon.verify.code import static
-from guerdon.verify.code.check import check_code
-from guerdon.verify.code.extract import extract_code
-from guerdon.verify.code.tasks import TaskError
-from guerdon.verify.code.verdict import Verdict
+from guerdon.verify.programs import static
+from guerdon.verify.programs.check import check_code
+from guerdon.verify.programs.extract import extract_code
+from guerdon.verify.programs.tasks import TaskError
+from guerdon.verify.programs.verdict import Verdict
 
 _TASK_COLUMNS = (
     "cases", "entry_point", "in_place", "input_output", "language", "module", "pytest", "stdio", "test", "test_list",
