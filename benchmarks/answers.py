@@ -102,8 +102,14 @@ def golds() -> list[tuple]:
 
 
 # name -> (rows, whether the answers are bare strings, whether the peer runs it)
-SETS = {"pairs": (pairs, True, True), "issues": (issues, True, True), "adversarial": (adversarial, True, True),
-        "gsm8k": (gsm8k, False, True), "best_of_8": (best_of_8, False, True), "golds": (golds, True, False)}  # fmt: skip
+SETS = {
+    "pairs": (pairs, True, True),
+    "issues": (issues, True, True),
+    "adversarial": (adversarial, True, True),
+    "gsm8k": (gsm8k, False, True),
+    "best_of_8": (best_of_8, False, True),
+    "golds": (golds, True, False),
+}
 
 
 def measure(python: str, script: str, rows: list[tuple], wrap: bool) -> dict:

@@ -43,7 +43,9 @@ def scaling():
         del frame
     flat = max(per.values()) / min(per.values())
     for count, seconds in per.items():
-        print(f"numeric expression, {count:>9,} rollouts: {seconds * 1e6:.2f} us a rollout, {1 / seconds:,.0f} a second")
+        print(
+            f"numeric expression, {count:>9,} rollouts: {seconds * 1e6:.2f} us a rollout, {1 / seconds:,.0f} a second"
+        )
     print(f"dearest over cheapest of these sizes: {flat:.2f} x")
 
 

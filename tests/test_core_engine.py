@@ -452,3 +452,17 @@ def test_a_forked_child_scores_with_workers_of_its_own():
         fine = stuck.score([{"completion": "b"}] * 3).scores.values.tolist() == [1.0] * 3
         os._exit(0 if fine else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_statistic_of_the_batch_is_computed_over_the_whole_batch_also_behind_a_gate():
+    judge = Counter()
+    data = [{**row, "value": i / 8} for i, row in enumerate(rows())]
+    whole = gd.credit.batch_whiten(judge.signal).score(data).scores.values
+    gated = gd.when(GATE, gd.credit.batch_whiten(judge.signal), otherwise=0.0).score(data).scores.values
+    assert gated[1::2].tolist() == whole[1::2].tolist()
+
+
+def test_an_error_in_one_part_leaves_no_work_behind_unawaited(recwarn):
+    with pytest.raises(gd.DataError):
+        (gd.column("text") + gd.column("v") + gd.column("gate")).score([{"text": "x", "v": 1.0, "gate": 1}])
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]

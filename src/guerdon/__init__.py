@@ -31,8 +31,8 @@ from guerdon.core.signal import Failure, Group, Signal, Step, signal
 from guerdon.core.transform import transform
 
 if TYPE_CHECKING:
-    from guerdon.core.session import Session
     from guerdon import connect, credit, data, judge, methods, shape, testing, verify
+    from guerdon.core.session import Session
     from guerdon.methods import method
     from guerdon.spec import load_spec
 

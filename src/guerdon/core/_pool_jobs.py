@@ -70,7 +70,7 @@ class Job(Generic[R]):
         """The item ran longer than it may."""
         self.settle(index, "timeout", f"timed out after {self.timeout:g} s", seconds)
 
-    def settle_rest(self, kind: str, text: str) -> None:
+    def settle_rest(self, kind: str, text: str | bytes) -> None:
         """Give one outcome to everything that has none."""
         for index, result in enumerate(self.results):
             if result is None:
@@ -228,9 +228,9 @@ class Worker:
         if frame.kind == UNLOADABLE:
             self.known.discard(job.key)
             job.settle_rest("raised", frame.body)
-        elif 0 <= frame.index < len(self.chunk):
+        elif 0 <= frame.item < len(self.chunk):
             job.learn(frame.seconds)
-            index = self.chunk[frame.index]
+            index = self.chunk[frame.item]
             if frame.seconds > job.timeout:
                 job.expire(index, frame.seconds)
             else:

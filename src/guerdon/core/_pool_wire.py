@@ -36,10 +36,10 @@ _HEAD = struct.Struct("<QqBdQ")
 
 
 class Frame(NamedTuple):
-    """One message from a worker: what happened to item ``index`` of chunk ``chunk``."""
+    """One message from a worker: what happened to item ``item`` of chunk ``chunk``."""
 
     chunk: int
-    index: int
+    item: int
     kind: int
     seconds: float
     body: bytes

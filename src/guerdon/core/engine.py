@@ -22,7 +22,7 @@ from guerdon.core.frame import Frame
 from guerdon.core.interval import Interval
 from guerdon.core.reward import Bounded, Column, Constant, Reward
 from guerdon.core.rollout import Rollout
-from guerdon.core.runtime import together
+from guerdon.core.runtime import in_turn, together
 from guerdon.core.scored import Scored
 from guerdon.core.scores import NO_EVIDENCE, NOT_ASKED, Evidence, ObjectArray, Record, Scores, UnknownPolicy
 from guerdon.core.session import Session
@@ -116,7 +116,7 @@ class Run:
             self.frame.fit_axis(axis, names)
 
     async def _together(self, work: Sequence[Coroutine[Any, Any, Scores]]) -> list[Scores]:
-        return await together(work) if self.in_loop and len(work) > 1 else [await w for w in work]
+        return await (together(work) if self.in_loop and len(work) > 1 else in_turn(work))
 
     async def scores(self, node: Reward, mask: Mask) -> Scores:
         """The node's scores, known or with a reason at least where ``mask`` (on the node's home axis) wants them."""
@@ -149,7 +149,7 @@ class Run:
         traits = node.transform.traits
         place = home(self.frame, node.axis)
         if traits.groups:
-            mask = whole_groups(self.frame, mask, place)
+            mask = None if traits.groups == "batch" else whole_groups(self.frame, mask, place)
         got: list[Scores | None] = [None] * len(node.children)
         for stage in stages(node):
             wanted = [self._wanted(node, i, got, mask, place) for i in stage]

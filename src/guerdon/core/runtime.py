@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -27,6 +27,18 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             first = first.exceptions[0]
         raise first from None
     return [t.result() for t in tasks]
+
+
+async def in_turn(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run coroutines one after another; after an error the others are closed unrun."""
+    done: list[T] = []
+    try:
+        for task in work:
+            done.append(await task)
+    finally:
+        for task in work[len(done) + 1 :]:
+            task.close()
+    return done
 
 
 def drive(task: Coroutine[Any, Any, T]) -> T:

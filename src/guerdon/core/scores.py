@@ -50,7 +50,7 @@ class Score:
     def failure(reason: str, **evidence: Any) -> Score:
         """No verdict since the instrument failed (a judge's reply that can't be read), with what there is to show.
 
-        It falls under the signal's failure policy like an exception: asked again ``retries`` times, counted, not cached.
+        It falls under the signal's failure policy like an exception: asked again, counted, never cached.
         """
         return FailedScore(None, reason=reason, **evidence)
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from guerdon.core.axis import BoolArray, finest
 from guerdon.core.fingerprint import digest
@@ -41,8 +41,8 @@ class Traits:
 
     key: str
     version: int | None = None
-    groups: bool = False
-    """Reads whole groups, so that a demand for one rollout is a demand for its group."""
+    groups: bool | Literal["batch"] = False
+    """Reads whole groups (or the whole batch), so that a demand for one rollout is a demand for all of these."""
     range: Callable[..., Interval] | None = None
     """From the arguments, with intervals in place of scores, to the interval of the result."""
     axis: Callable[..., str] | None = None
@@ -158,7 +158,7 @@ def transform(
     key: str | None = None,
     *,
     version: int | None = None,
-    groups: bool = False,
+    groups: bool | Literal["batch"] = False,
     range: Callable[..., Interval] | None = None,
     axis: Callable[..., str] | None = None,
     lazy: Laziness | None = None,
@@ -167,7 +167,8 @@ def transform(
     """Turn a pure function ``Scores -> Scores`` into one that also takes rewards and then builds a node.
 
     Parameters annotated with ``Scores`` (also in a sequence or mapping) are operands; all others are parameters, which
-    must be plain data. ``groups=True`` says that it reads whole groups. ``range`` and ``axis`` are called with the
+    must be plain data. ``groups=True`` says that it reads whole groups,
+    ``"batch"`` that it reads the whole batch. ``range`` and ``axis`` are called with the
     function's own arguments, where each operand is its interval or axis name. A function with memory declares
     ``initial`` (called with its parameters), takes ``state=`` and returns ``(scores, state)``.
 

@@ -20,7 +20,7 @@ from guerdon.credit._spread import at_last, repeated_verdict
 from guerdon.shape._normalise import centre, normalised_sum
 
 
-@transform("credit.batch_whiten", version=1, groups=True)
+@transform("credit.batch_whiten", version=1, groups="batch")
 def batch_whiten(
     x: Scores, like: Scores | None = None, *, shift: bool = True, ddof: int = 1, eps: float = 1e-8
 ) -> Scores:
@@ -72,7 +72,7 @@ def _whitened(
     return settled(x.axis, out, x.known, x.reasons)
 
 
-@transform("credit.reinforce_plus_plus", version=1, groups=True, axis=lambda reward, like, **_: like)
+@transform("credit.reinforce_plus_plus", version=1, groups="batch", axis=lambda reward, like, **_: like)
 def reinforce_plus_plus(
     reward: Scores, like: Scores, *, gamma: float = 1.0, group_baseline: bool = False, eps: float = 1e-8
 ) -> Scores:
@@ -100,7 +100,7 @@ def reinforce_plus_plus(
     return _whitened(Scores(like.axis, returns, known, reasons), None, True, 1, eps, reuse=True)
 
 
-@transform("credit.gdpo", version=1, groups=True)
+@transform("credit.gdpo", version=1, groups="batch")
 def gdpo(
     parts: Sequence[Scores],
     like: Scores | None = None,

@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeVar
 
 from guerdon.core.errors import SpecError
@@ -97,18 +97,30 @@ def build(key: str, *args: Any, **params: Any) -> Any:
 
 def _parts(function: Any, seen: set[int]) -> Iterator[str]:
     """Keys of the transforms and signals that a function's code names, through our own functions and rooms."""
+    if isinstance(function, Transform | Signal):
+        yield _key(function)
     inner = function.function if isinstance(function, (Transform, Signal)) else function
-    if not isinstance(inner, FunctionType) or id(inner) in seen:
+    if not isinstance(inner, FunctionType) or id(inner) in seen or not inner.__module__.startswith("guerdon."):
         return
     seen.add(id(inner))
-    for name in inner.__code__.co_names:
-        used = inner.__globals__.get(name)
-        rooms = [v for v in inner.__globals__.values() if isinstance(v, ModuleType) and v.__name__.startswith("guerdon.")]
-        candidates = [used] if used is not None else [r.__dict__[name] for r in rooms if name in r.__dict__]
-        for found in candidates:
-            if isinstance(found, Transform):
-                yield found.traits.key
-            elif isinstance(found, Signal):
-                yield found.key
-            elif getattr(found, "__module__", "").startswith("guerdon."):
-                yield from _parts(found, seen)
+    scope = inner.__globals__
+    rooms = [v for v in scope.values() if isinstance(v, ModuleType) and v.__name__.startswith("guerdon.")]
+    for name in _names(inner.__code__):
+        found = [scope[name]] if name in scope else [r.__dict__[name] for r in rooms if name in r.__dict__]
+        for used in found:
+            if isinstance(used, Transform | Signal):
+                yield from _parts(used, seen) if used.__module__.startswith("guerdon.methods") else [_key(used)]
+            else:
+                yield from _parts(used, seen)
+
+
+def _key(part: Transform | Signal) -> str:
+    return part.traits.key if isinstance(part, Transform) else part.key
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The global names that code uses, those of its lambdas and comprehensions included."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)

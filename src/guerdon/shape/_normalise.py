@@ -51,7 +51,7 @@ def centre(x: Scores, *, across: Across = "group") -> Scores:
 def zscore(x: Scores, *, ddof: int = 0, eps: float = 0.0, across: Across = "group") -> Scores:
     """Standard score within the group: ``(r_i - mean(r)) / (std(r) + eps)``.
 
-    ``ddof`` 0 is the population deviation (verl, DeepSeekMath), 1 the sample deviation (TRL). Exactly 0 without spread.
+    ``ddof`` 0 is the population deviation (DeepSeekMath), 1 the sample deviation (verl, TRL). Exactly 0 without spread.
 
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "r": r} for r in (1.0, 0.0, 1.0, 0.0)]
