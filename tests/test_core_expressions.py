@@ -199,6 +199,18 @@ def test_expressions_survive_pickling():
     assert twin.score([row, row]).scores.values.tolist() == reward.score([row, row]).scores.values.tolist()
 
 
+def test_a_transform_defined_inside_a_function_survives_pickling():
+    factor = 3.0
+
+    @gd.transform("scaled", range=lambda x: x * Interval(3, 3))
+    def scaled(x: gd.Scores):
+        return gd.Scores.of(x.axis, factor * x.values, x.known, x)
+
+    twin = pickle.loads(pickle.dumps(scaled(A)))
+    assert one(twin, a=2.0) == 6.0
+    assert twin.fingerprint == scaled(A).fingerprint
+
+
 def test_very_deep_expressions_do_not_overflow_the_stack():
     deep: Reward = A
     for _ in range(5_000):

@@ -133,7 +133,7 @@ class Signal(Reward):
                 )
             manner = replace(manner, needs="process")  # only a process can be stopped
         self.manner = manner
-        self.key = key or f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
+        self.key = key or f"{module_of(function)}.{getattr(function, '__qualname__', repr(function))}"
         self.version = version
         self.params = dict(params or {})
         self.__doc__ = function.__doc__
@@ -225,13 +225,18 @@ def _token(function: Callable[..., Any]) -> str:
     return _TOKENS.setdefault(function, uuid.uuid4().hex)
 
 
+def module_of(function: Callable[..., Any]) -> str:
+    """The module a function was defined in; code run without one (an example of the docs) counts as ``__main__``."""
+    return getattr(function, "__module__", None) or "__main__"
+
+
 def _portable(function: Callable[..., Any]) -> tuple[str, str] | bytes:
     """What finds the function in another process: its place if it can be imported, else itself by value."""
     import sys
 
     import cloudpickle
 
-    module, qualname = getattr(function, "__module__", "__main__"), getattr(function, "__qualname__", "")
+    module, qualname = module_of(function), getattr(function, "__qualname__", "")
     found: Any = sys.modules.get(module) if module != "__main__" else None
     for part in qualname.split("."):
         found = getattr(found, part, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,7 +98,12 @@ class Transform:
         return f"<transform {self.traits.key}{self.signature}>"
 
     def __reduce__(self) -> Any:
-        return (_find, (self.function.__module__, self.function.__qualname__))
+        module, qualname = self.function.__module__, self.function.__qualname__
+        if module not in (None, "__main__") and "<locals>" not in qualname:
+            return (_find, (module, qualname))
+        import cloudpickle
+
+        return (_rebuild, (cloudpickle.dumps((self.function, self.traits)),))
 
     def __get__(self, instance: object, owner: type | None = None) -> Transform:
         return self
@@ -215,6 +221,10 @@ def _as_scores(value: Any, like: Scores) -> Scores:
     if isinstance(value, (int, float)):
         return Scores.constant(like.axis, float(value))
     raise TypeError(f"expected scores or a number, not {type(value).__name__} {value!r:.60}")
+
+
+def _rebuild(data: bytes) -> Transform:
+    return Transform(*pickle.loads(data))  # our own bytes, inside a pickle that is loaded already
 
 
 def _find(module: str, qualname: str) -> Any:

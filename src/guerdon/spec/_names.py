@@ -206,7 +206,7 @@ def names_of(target: Signal | Transform) -> Iterator[str]:
     if isinstance(target, Transform):
         yield from (n for n, t in OPERATORS.items() if t is target)
     function = target.function
-    module, qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    module, qualname = getattr(function, "__module__", None) or "__main__", getattr(function, "__qualname__", "")
     if module.startswith("guerdon."):
         parts = module.split(".")
         for key in getattr(room(parts[1]) if parts[1] in ROOMS else None, "__all__", ()):
