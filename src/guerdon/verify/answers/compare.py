@@ -10,7 +10,7 @@ from .matrices import folded
 from .nodes import Expr, Num, Op, Sym, Unparsable, has_head, substitute
 from .policy import Policy
 from .quantities import compare_quantities, is_quantity
-from .realsets import FLIP, as_set, compare_sets, is_set_like
+from .realsets import FLIP, as_set, compare_sets, infinite_sign, is_set_like
 from .resolve import expanded, resolve
 from .scalar import compare_scalars
 from .unordered import match_unordered, proportional_inequalities
@@ -72,8 +72,16 @@ def _shapes(a: Expr, b: Expr, policy: Policy, depth: int) -> Outcome:
         return _same_shape(a, b, policy, depth)
     if is_quantity(a) or is_quantity(b):
         return compare_quantities(a, b, policy, lambda x, y: compare(x, y, policy, depth))
+    signs = infinite_sign(a), infinite_sign(b)
+    if any(signs) and (all(signs) or _plain(a) or _plain(b)):
+        return same("structure") if signs[0] == signs[1] else differs("structure", "infinities, or one and a number")
     outcome = compare_scalars(a, b, policy)
     return compare_with_constants(a, b, policy, outcome) if outcome.equal is not True else outcome
+
+
+def _plain(expr: Expr) -> bool:
+    """A written number, perhaps with a sign."""
+    return isinstance(expr, Num) or (isinstance(expr, Op) and expr.head == "neg" and isinstance(expr.args[0], Num))
 
 
 COMPOSITE = ("tuple:", "interval:", "set", "list", "record", "matrix", "row", "cases", "ratio", "joint:", "builder",

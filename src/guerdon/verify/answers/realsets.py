@@ -38,16 +38,16 @@ def is_set_like(expr: Expr) -> bool:
     if expr.head.startswith(("interval:", "joint:")) or expr.head in ("cup", "cap", "setminus", "builder", "rel:in"):
         return True
     if expr.head.startswith("tuple:") and len(expr.args) == 2:
-        return any(_infinite(a) for a in expr.args)
+        return any(infinite_sign(a) for a in expr.args)
     return expr.head in ("rel:<", "rel:>", "rel:<=", "rel:>=", "rel:!=") or (
         expr.head.startswith("chain:") and not set(expr.head[6:].split()) & {"=", "~=", "==", "in", "implies", "to"}
     )
 
 
-def _infinite(expr: Expr) -> int:
+def infinite_sign(expr: Expr) -> int:
     if expr == INFINITY:
         return 1
-    return -_infinite(expr.args[0]) if isinstance(expr, Op) and expr.head == "neg" else 0
+    return -infinite_sign(expr.args[0]) if isinstance(expr, Op) and expr.head == "neg" else 0
 
 
 def as_set(expr: Expr) -> tuple[Expr | None, list[Piece]] | None:
@@ -61,7 +61,7 @@ def as_set(expr: Expr) -> tuple[Expr | None, list[Piece]] | None:
     if expr.head.startswith(("interval:", "tuple:")) and len(expr.args) == 2:
         left, right = expr.head[-2], expr.head[-1]
         low, high = expr.args
-        return None, [Piece(low, high, left == "[" and not _infinite(low), right == "]" and not _infinite(high))]
+        return None, [Piece(low, high, left == "[" and not infinite_sign(low), right == "]" and not infinite_sign(high))]
     if expr.head in ("set", "list"):
         return None, [Piece(a, a, True, True) for a in expr.args]
     if expr.head in ("cup", "setminus", "cap"):
@@ -233,7 +233,7 @@ def _linear(left: Expr, right: Expr, op: str) -> tuple[Expr | None, list[Piece]]
 
 def _position(expr: Expr) -> float | None:
     """Where an end lies, as a float for ordering; ``None`` if it has no numeric value."""
-    infinite = _infinite(expr)
+    infinite = infinite_sign(expr)
     if infinite:
         return float("inf") * infinite
     try:
@@ -292,7 +292,7 @@ def compare_sets(a: tuple[Expr | None, list[Piece]], b: tuple[Expr | None, list[
 
 
 def _same_end(x: Expr, y: Expr, policy: Policy) -> Outcome:
-    ix, iy = _infinite(x), _infinite(y)
+    ix, iy = infinite_sign(x), infinite_sign(y)
     if ix or iy:
         return same("structure") if ix == iy else differs("structure")
     return compare_scalars(x, y, policy)
