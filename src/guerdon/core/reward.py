@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from guerdon.core.frame import Frame
     from guerdon.core.scored import Scored
     from guerdon.core.session import Session
-
-
-adapters: dict[str, Callable[..., Callable[..., Any]]] = {}
-"""What turns a reward into a trainer's function. The core knows no trainer: the package's top fills this in."""
 
 
 class Reward:
@@ -152,7 +149,9 @@ class Reward:
 
     def for_trl(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
         """This reward as a reward function of TRL's trainers. The settings are those of `guerdon.connect.for_trl`."""
-        return adapters["trl"](self, name, **settings)
+        connect: Any = importlib.import_module("guerdon.connect")  # by name: the core itself knows no trainer
+        function: Callable[..., Any] = connect.for_trl(self, name, **settings)
+        return function
 
     # Operators. The functions behind them are in core.operators; they are looked up late since they build on nodes.
 
