@@ -166,14 +166,20 @@ def _maximum(a: Scores, b: Scores) -> Scores:
 
 def minimum(a: Any, b: Any) -> Any:
     """The lesser of two, item by item. Of two rewards in [0, 1], a known 0 decides and the other is not asked."""
-    unit = isinstance(a, Reward) and isinstance(b, Reward) and a.range.unit and b.range.unit
-    return both(a, b) if unit else _minimum(a, b)
+    return both(a, b) if _in_unit(a, b) else _minimum(a, b)
 
 
 def maximum(a: Any, b: Any) -> Any:
     """The greater of two, item by item. Of two rewards in [0, 1], a known 1 decides and the other is not asked."""
-    unit = isinstance(a, Reward) and isinstance(b, Reward) and a.range.unit and b.range.unit
-    return either(a, b) if unit else _maximum(a, b)
+    return either(a, b) if _in_unit(a, b) else _maximum(a, b)
+
+
+def _in_unit(a: Any, b: Any) -> bool:
+    """Whether these are rewards, or a reward and a number, in [0, 1]."""
+    ranges = [
+        x.range if isinstance(x, Reward) else Interval(x, x) for x in (a, b) if isinstance(x, (Reward, int, float))
+    ]
+    return (isinstance(a, Reward) or isinstance(b, Reward)) and len(ranges) == 2 and all(r.unit for r in ranges)
 
 
 def _branch(position: int, earlier: Sequence[Scores | None]) -> BoolArray | None:
