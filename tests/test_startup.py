@@ -7,9 +7,7 @@ import resource
 import subprocess
 import sys
 
-HEAVY = (
-    "numpy", "pyarrow", "rich", "typer", "yaml", "jinja2", "asyncio", "torch", "pandas", "httpx", "sympy", "re2", "orjson",
-)  # fmt: skip
+HEAVY = "numpy pyarrow rich typer yaml jinja2 asyncio torch pandas httpx sympy flint re2 orjson".split()
 
 
 def cpu_seconds(*command):

@@ -61,9 +61,8 @@ def as_set(expr: Expr) -> tuple[Expr | None, list[Piece]] | None:
     if expr.head.startswith(("interval:", "tuple:")) and len(expr.args) == 2:
         left, right = expr.head[-2], expr.head[-1]
         low, high = expr.args
-        return None, [
-            Piece(low, high, left == "[" and not infinite_sign(low), right == "]" and not infinite_sign(high))
-        ]
+        closed = left == "[" and not infinite_sign(low), right == "]" and not infinite_sign(high)
+        return None, [Piece(low, high, *closed)]
     if expr.head in ("set", "list"):
         return None, [Piece(a, a, True, True) for a in expr.args]
     if expr.head in ("cup", "setminus", "cap"):
