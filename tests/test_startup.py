@@ -7,7 +7,22 @@ import resource
 import subprocess
 import sys
 
-HEAVY = "numpy pyarrow rich typer yaml jinja2 asyncio torch pandas httpx sympy flint re2 orjson".split()
+HEAVY = [
+    "numpy",
+    "pyarrow",
+    "rich",
+    "typer",
+    "yaml",
+    "jinja2",
+    "asyncio",
+    "torch",
+    "pandas",
+    "httpx",
+    "sympy",
+    "flint",
+    "re2",
+    "orjson",
+]
 
 
 def cpu_seconds(*command):
