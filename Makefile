@@ -9,6 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 .venv/pyvenv.cfg:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "guerdon needs Python 3.11 or newer; set PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
+	$(PIP) install --upgrade pip  # the resolver that comes with Python 3.11 takes minutes
 
 .venv/.base: pyproject.toml .venv/pyvenv.cfg
 	$(PIP) install -e .
