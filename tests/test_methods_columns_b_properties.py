@@ -13,7 +13,6 @@ from guerdon.methods import find
 from guerdon.methods.progressive_confidence import is_progressive
 from guerdon.methods.specbench import gap_bound, gap_error
 from guerdon.methods.subsearch import accuracy_gate, format_layer, intermediate_weight
-from guerdon.methods.verpo import ever_passed, live_pass_rate
 from guerdon.spec import dump_spec, load_spec
 from shape_strategies import listed, same
 
@@ -69,8 +68,8 @@ PARTS = {
     "progressive": is_progressive(c("u", "checkpoint")),
     "gap error": gap_error(c("b", "test"), c("b", "hidden")),
     "gap bound": gap_bound(c("b", "test"), c("b", "hidden"), upper=True),
-    "live rate": live_pass_rate(c("b", "test"), c("i"), c("i", "test")),
-    "ever passed": ever_passed(c("b", "test"), c("i"), c("i", "test"), patience=1),
+    "live rate": shape.live_rate(c("b", "test"), c("i"), c("i", "test")),
+    "ever passed": shape.ever_positive(c("b", "test"), c("i"), c("i", "test"), patience=1),
 }
 
 

@@ -12,8 +12,8 @@ import guerdon as gd
 from guerdon import shape
 from guerdon.backends.sandbox import describe_isolation
 from guerdon.methods.specbench import gap, gap_bound, gap_error, gap_trend, specbench, suspicious
-from guerdon.methods.verpo import density_weights, ever_passed, live_pass_rate, verpo
-from guerdon.verify.code import signals
+from guerdon.methods.verpo import density_weights, verpo
+from guerdon.verify.programs import signals
 
 C = gd.column
 
@@ -99,19 +99,19 @@ def test_a_group_without_any_difference_gets_exactly_zero():
 
 
 def test_the_live_rate_moves_with_the_batches_and_its_state_is_plain_data():
-    session, rate = gd.Session(), live_pass_rate(P, C("task", axis="prompt"), rate=0.5)
+    session, rate = gd.Session(), shape.live_rate(P, C("task", axis="prompt"), rate=0.5)
     assert values(rate, tried([1, 0], [1, 1], task=3), session=session) == [1.0, 0.5, 1.0, 0.5]
     assert values(rate, tried([0, 0], task=3), session=session) == [0.5, 0.25]
     assert values(rate, tried([0, 0], task=4), session=session) == [0.0, 0.0]  # another problem
     (state,) = session.state.values()
-    assert json.loads(json.dumps(state)) == {"tests": {"3/0": 0.5, "3/1": 0.25, "4/0": 0.0, "4/1": 0.0}}
+    assert json.loads(json.dumps(state)) == {"items": {"3/0": 0.5, "3/1": 0.25, "4/0": 0.0, "4/1": 0.0}}
     assert values(rate, tried([None, 1], task=5), session=session) == [None, 1.0]
-    assert values(live_pass_rate(P, C("task", axis="prompt")), tried([1])) == [None]  # no name
+    assert values(shape.live_rate(P, C("task", axis="prompt")), tried([1])) == [None]  # no name
 
 
 def test_the_same_tests_pay_differently_as_their_rates_move():
     session = gd.Session()
-    live = verpo(P, rates=live_pass_rate(P, C("task", axis="prompt")))
+    live = verpo(P, rates=shape.live_rate(P, C("task", axis="prompt")))
     first, second = (values(live, tried(*FOUR, task=1), session=session) for _ in range(2))
     assert first == pytest.approx(values(verpo(P), tried(*FOUR)))
     assert second == pytest.approx(first)  # the same rates again
@@ -123,14 +123,14 @@ def test_a_test_that_nobody_passes_weighs_most_until_it_is_taken_out():
     rows = tried([1, 0, 0], [1, 1, 0], [0, 1, 0], [1, 1, 0], task=1)
     weights = values(density_weights(shape.label_statistic(P)), rows)[:3]
     assert max(weights) == weights[2]
-    session, counts = gd.Session(), ever_passed(P, C("task", axis="prompt"), patience=6)
+    session, counts = gd.Session(), shape.ever_positive(P, C("task", axis="prompt"), patience=6)
     fair = verpo(P, counts=counts)
     assert all(v < 0.3 for v in values(fair, rows, session=session))  # nobody passes all
     after = values(fair, rows, session=session)
     assert after == pytest.approx(values(verpo(P), [{**r, "p": r["p"][:2]} for r in rows]))
     values(fair, tried(*[[0, 0, 0]] * 4, task=1), session=session)  # all fail: the state is still kept
     (state,) = session.state.values()
-    assert state["tests"]["1/2"] == [12.0, 0.0]
+    assert state["items"]["1/2"] == [12.0, 0.0]
 
 
 def test_a_flaky_test_looks_harder_than_a_steady_one():

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from guerdon import shape
-from guerdon.core.axis import FloatArray, IntArray
 from guerdon.core.interval import UNIT
 from guerdon.core.operators import times, when
 from guerdon.core.reward import Reward, as_reward
 from guerdon.core.scores import Scores, aligned
-from guerdon.core.transform import State, transform
+from guerdon.core.transform import transform
 from guerdon.methods._registry import method
 from guerdon.shape._groups import Groups, cells, labels
 from guerdon.shape._pairs import pairs
@@ -48,8 +45,8 @@ def verpo(
     prompt; ``A_traj = 1[all pass at the last turn] gamma^turns - mean`` over its rollouts (our reading: one turn
     already costs ``gamma``). No division. One turn per rollout: result per rollout. Several: ``turn`` is the turn
     of each test item, from 0, ``turns`` any score on the step axis with one item per turn; result per turn.
-    ``rates``: `live_pass_rate` in place of this batch's rates; ``counts``: `ever_passed`, 0 takes a test out of
-    both rewards. The values of ``alpha``, ``sigma``, ``beta``, ``gamma`` were not seen: those here are the worked
+    ``rates``: `shape.live_rate` in place of this batch's rates; ``counts``: `shape.ever_positive`; 0 takes a test
+    out of both rewards. The values of ``alpha``, ``sigma``, ``beta``, ``gamma`` were not seen: those here are the worked
     example's. A rollout with an unknown test is unknown, as is one alone.
 
     Traps: weights move, so rewards of different steps can't be compared; tests that nobody passes weigh most, and may
@@ -114,76 +111,3 @@ def density_weights(
             crowd += np.bincount(i, weights=near, minlength=count)
     weight = np.where(used, np.exp(-alpha * rho) / (np.maximum(crowd, 1.0) + delta), 0.0)
     return Scores.of(axis, np.where(known, weight[cell], 0.0), known, parts)
-
-
-def _nothing(**_: object) -> State:
-    return {"tests": {}}
-
-
-def _named(passed: Scores, problem: Scores, test: Scores | None) -> tuple[IntArray, list[str], FloatArray, FloatArray]:
-    """Each item's cell (-1: unnamed), and the cells' names, tries and passes; a cell is one test of one problem."""
-    data, key, *others = aligned(*[p for p in (passed, problem, test) if p is not None])
-    name = others[0].values if others else labels(data.axis).astype(np.float64)
-    usable = key.known & (others[0].known if others else True)
-    both, cell = np.unique(np.stack([key.values, name])[:, usable], axis=1, return_inverse=True)
-    at = np.full(len(data), -1, dtype=np.int64)
-    at[usable] = cell.reshape(-1)
-    here = usable & data.known
-    tries = np.bincount(at[here], minlength=both.shape[1]).astype(np.float64)
-    passes = np.bincount(at[here], weights=data.values[here], minlength=both.shape[1]).astype(np.float64)
-    return at, [f"{p:.17g}/{t:.17g}" for p, t in both.T.tolist()], tries, passes
-
-
-def _shown(passed: Scores, at: IntArray, cells: FloatArray) -> Scores:
-    known = at >= 0
-    known[known] = np.isfinite(cells[at[known]])
-    values = np.append(np.where(np.isfinite(cells), cells, 0.0), 0.0)[at]
-    return Scores.of(passed.axis, values, known, "the test has no known result yet, or no name")
-
-
-@transform("methods.live_pass_rate", version=1, groups=True, initial=_nothing, range=lambda passed, *_, **__: passed)
-def live_pass_rate(
-    passed: Scores,
-    problem: Scores,
-    test: Scores | None = None,
-    *,
-    rate: float = 0.5,
-    state: Mapping[str, Any] | None = None,
-) -> tuple[Scores, State]:
-    """A running pass rate of each test: ``rho <- (1 - rate) rho + rate mean(p)``, this batch included.
-
-    ``problem``: a number that names the prompt in every epoch; ``test`` the test within it, by default its place.
-    The first batch sets it; ``rate=1`` is this batch's own mean, as published. State: ``{"tests": {"problem/test":
-    rho}}``, one entry per test ever tried.
-    """
-    if not 0.0 < rate <= 1.0:
-        raise ValueError(f"live_pass_rate needs 0 < rate <= 1, not {rate}")
-    at, names, tries, passes = _named(passed, problem, test)
-    seen: dict[str, float] = dict((state or _nothing())["tests"])
-    for name, n, k in zip(names, tries.tolist(), passes.tolist(), strict=True):
-        if n:
-            seen[name] = (1.0 - rate) * seen[name] + rate * k / n if name in seen else k / n
-    return _shown(passed, at, np.array([seen.get(n, np.nan) for n in names])), {"tests": seen}
-
-
-@transform("methods.ever_passed", version=1, groups=True, initial=_nothing, range=lambda *_, **__: UNIT)
-def ever_passed(
-    passed: Scores,
-    problem: Scores,
-    test: Scores | None = None,
-    *,
-    patience: int = 20,
-    state: Mapping[str, Any] | None = None,
-) -> tuple[Scores, State]:
-    """0 for a test that was tried at least ``patience`` times and never passed (it may be broken), else 1.
-
-    Parameters as in `live_pass_rate`. State: ``{"tests": {"problem/test": [tries, passes]}}``. A test that passes once
-    counts from then on. ``patience`` is our choice.
-    """
-    at, names, tries, passes = _named(passed, problem, test)
-    seen: dict[str, list[float]] = dict((state or _nothing())["tests"])
-    for name, n, k in zip(names, tries.tolist(), passes.tolist(), strict=True):
-        before = seen.get(name, [0.0, 0.0])
-        seen[name] = [before[0] + n, before[1] + k]
-    out = np.array([float(seen[n][0] < patience or seen[n][1] > 0) for n in names])
-    return _shown(passed, at, out), {"tests": seen}
