@@ -25,8 +25,11 @@ if TYPE_CHECKING:
         code,
         code_compiles,
         code_imports,
+        code_level,
         code_lint,
         code_memory,
+        code_metric,
+        code_nanoseconds,
         code_similarity,
         code_time,
         code_untampered,
@@ -46,8 +49,8 @@ _HOMES = {
     "answers": ("check_answer", "equivalent"),
     "programs": ("check_code",),
     "programs.signals": (
-        "code", "code_compiles", "code_imports", "code_lint", "code_memory", "code_similarity", "code_time",
-        "code_untampered",
+        "code", "code_compiles", "code_imports", "code_level", "code_lint", "code_memory", "code_metric",
+        "code_nanoseconds", "code_similarity", "code_time", "code_untampered",
     ),
     "queries": ("check_sql",),
     "queries.signals": ("sql", "sql_ngrams", "sql_runs", "sql_schema"),
@@ -69,9 +72,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "check_answer", "check_code", "check_sql", "choice", "code", "code_compiles", "code_imports", "code_lint",
-    "code_memory", "code_similarity", "code_time", "code_untampered", "distinct", "equivalent", "exact",
-    "format", "json", "keywords", "length", "length_ratio", "length_within", "majority", "math", "number",
-    "regex", "repetition", "sql", "sql_ngrams", "sql_runs", "sql_schema", "step_repeats", "text", "token_f1",
-    "units",
+    "check_answer", "check_code", "check_sql", "choice", "code", "code_compiles", "code_imports", "code_level",
+    "code_lint", "code_memory", "code_metric", "code_nanoseconds", "code_similarity", "code_time",
+    "code_untampered", "distinct", "equivalent", "exact", "format", "json", "keywords", "length", "length_ratio",
+    "length_within", "majority", "math", "number", "regex", "repetition", "sql", "sql_ngrams", "sql_runs",
+    "sql_schema", "step_repeats", "text", "token_f1", "units",
 ]  # fmt: skip

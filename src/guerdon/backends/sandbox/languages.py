@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -20,6 +20,7 @@ from .server import ServerConfig
 from .zygote import run_job
 
 Language = Literal["cpp", "rust", "javascript"]
+NOT_COMPILED: Final = "did not compile"
 COMPILE_LIMITS: Final = Limits(
     seconds=60.0,
     memory_bytes=2048 * MIB,
@@ -71,7 +72,8 @@ _images = _Images(_CACHE_BYTES)
 class Native:
     """Runs whole programs of one language; the same `run_program` as for Python.
 
-    A program that does not compile ends as "finished" with the compiler's exit code and messages. Compiled images are
+    A program that does not compile ends as "finished" with the compiler's exit code and messages, and `reason` says
+    "did not compile". Compiled images are
     kept in memory by the hash of language, flags and source.
     """
 
@@ -109,7 +111,7 @@ class Native:
             if result.state == "infrastructure":
                 raise Infrastructure(result.reason)
             if not result.ok or not result.reply:
-                return result
+                return replace(result, reason=result.reason or NOT_COMPILED)
             found = result.reply
             _images.put(key, found)
         return found

@@ -160,7 +160,7 @@ def _judge_output(
         return TestOutcome(name, False, result.reason)
     if result.exit_code != 0:
         last = result.stderr.strip().rpartition("\n")[2]
-        return TestOutcome(name, False, f"exit code {result.exit_code}: {last[:200]}")
+        return TestOutcome(name, False, f"{result.reason or f'exit code {result.exit_code}'}: {last[:200]}")
     if task.checker:
         return _ask_checker(name, given, expected, result.stdout, task.checker, sandbox, limits)
     passed = same_text(expected, result.stdout, task.rule, task.tolerance)

@@ -6,6 +6,7 @@ tests.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,7 +18,9 @@ from guerdon.core.signal import signal
 from guerdon.verify.programs import static
 from guerdon.verify.programs.check import check_code
 from guerdon.verify.programs.extract import extract_code
-from guerdon.verify.programs.tasks import TaskError
+from guerdon.verify.programs.levels import level
+from guerdon.verify.programs.metrics import Metric, measure
+from guerdon.verify.programs.tasks import TaskError, only_tests
 from guerdon.verify.programs.verdict import Verdict
 
 _TASK_COLUMNS = (
@@ -118,6 +121,39 @@ def code_untampered(rollouts: Sequence[Rollout], *, tests: str = "tests", second
     return found
 
 
+@signal(key="verify.code_level", version=1, range=(-1, 1), needs="sandbox", batch=True)
+def code_level(
+    rollouts: Sequence[Rollout],
+    *,
+    passed: float = 1.0,
+    failed: float = -0.3,
+    runtime: float = -0.6,
+    compile: float = -1.0,
+    tests: str = "tests",
+    seconds: float = 5.0,
+) -> list[Score]:
+    """How far the program got: ``passed`` all tests, ``failed`` one, broke off at ``runtime``, or does not ``compile``.
+
+    The four values are in [-1, 1]. An exception, an early end and a limit reached (an endless loop) are ``runtime``,
+    in whichever test. Unknown as `code`; no code at all does not compile.
+    """
+    values = {"passed": passed, "failed": failed, "runtime": runtime, "compile": compile}
+    return [
+        _level_score(rollout, verdict, values, tests)
+        for rollout, verdict in zip(rollouts, _verdicts(rollouts, tests, {"seconds": seconds}), strict=True)
+    ]
+
+
+def _level_score(rollout: Rollout, verdict: Verdict | str, values: Mapping[str, float], tests: str) -> Score:
+    if isinstance(verdict, str):
+        return Score.unknown(verdict)
+    got = level(verdict, language=str(task_of(rollout, tests).get("language", "python")))
+    if got is None:
+        make = Score.failure if verdict.state == "infrastructure" else Score.unknown
+        return make(verdict.reason, **_evidence(verdict))
+    return Score(values[got], level=got, **_evidence(verdict))
+
+
 @signal(key="verify.code_compiles", version=1, range=(0, 1))
 def code_compiles(rollout: Rollout) -> Score:
     """1 if the completion's code parses as Python, else 0."""
@@ -164,6 +200,15 @@ def code_similarity(rollout: Rollout, *, reference: str = "answer") -> Score:
     return Score.unknown("the code or the reference does not parse") if ratio is None else Score(ratio)
 
 
+@signal(key="verify.code_metric", version=1, range=(0, math.inf))
+def code_metric(rollout: Rollout, *, metric: Metric = "nodes") -> Score:
+    """A static size of the code, 0 or more: syntax ``nodes``, ``lines`` of code without comments and docstrings, or
+    the mean ``cyclomatic`` or ``cognitive`` complexity of its functions. Unknown for code that does not parse.
+    """
+    found = measure(extract_code(rollout.final).code, metric)
+    return Score.unknown("the code does not parse, or is too deep") if found is None else Score(found)
+
+
 def _reference_verdict(rollout: Rollout, reference: str, tests: str, seconds: float) -> Verdict | str:
     given = rollout.answer if reference == "answer" else rollout.extra.get(reference)
     if not isinstance(given, str) or not given.strip():
@@ -207,3 +252,28 @@ def code_memory(
 ) -> list[Score]:
     """min(1, m_reference / m_program) in peak resident bytes, interpreter included; otherwise as `code_time`."""
     return [_ratio(rollout, "peak_memory_bytes", reference, tests, seconds) for rollout in rollouts]
+
+
+@signal(key="verify.code_nanoseconds", version=1, range=(0, math.inf), needs="sandbox", batch=True, cache=False)
+def code_nanoseconds(rollouts: Sequence[Rollout], *, tests: str = "tests", seconds: float = 5.0) -> list[Score]:
+    """CPU time in nanoseconds per test, over the passed tests only; the start of the process is shared among them.
+
+    Where some tests failed the passed ones are run once more by themselves. Unknown where none passed, or where the
+    tests can't be taken apart (a `check` function, a test file).
+    """
+    return [_nanoseconds(rollout, tests, {"seconds": seconds}) for rollout in rollouts]
+
+
+def _nanoseconds(rollout: Rollout, tests: str, limits: Mapping[str, Any]) -> Score:
+    verdict = _verdict(rollout, tests, limits)
+    if isinstance(verdict, str) or verdict.passed is None:
+        return Score.unknown(verdict if isinstance(verdict, str) else verdict.reason)
+    good = [number for number, test in enumerate(verdict.tests) if test.passed]
+    if good and len(good) < len(verdict.tests):
+        part = only_tests(task_of(rollout, tests), good)
+        if part is None:
+            return Score.unknown("some tests failed, and these can't be run apart")
+        verdict = check_code(rollout.final, part, **limits)
+    if verdict.passed is not True or verdict.cpu_seconds <= 0:
+        return Score.unknown("no test passed" if not good else "the time was not measured")
+    return Score(1e9 * verdict.cpu_seconds / len(good), tests=len(good))

@@ -90,6 +90,18 @@ def read_task(row: Mapping[str, Any]) -> Task:
     raise TaskError(f"no coding task in a row with the keys {sorted(map(str, row))}; known forms: {_FORMS}")
 
 
+def only_tests(row: Mapping[str, Any], numbers: Sequence[int]) -> dict[str, Any] | None:
+    """The row with these of its tests alone; None where its tests are not a list."""
+    given = row.get("input_output")
+    if "cases" not in row and "stdio" not in row and isinstance(given, Mapping):
+        kept = {key: [given[key][number] for number in numbers] for key in ("inputs", "outputs")}
+        return {**row, "input_output": {**given, **kept}}
+    for name in ("cases", "stdio", "test_list", "test"):
+        if isinstance(row.get(name), (list, tuple)):
+            return {**row, name: [row[name][number] for number in numbers]}
+    return None
+
+
 def _text(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
