@@ -46,8 +46,8 @@ def verpo(
     already costs ``gamma``). No division. One turn per rollout: result per rollout. Several: ``turn`` is the turn
     of each test item, from 0, ``turns`` any score on the step axis with one item per turn; result per turn.
     ``rates``: `shape.live_rate` in place of this batch's rates; ``counts``: `shape.ever_positive`; 0 takes a test
-    out of both rewards. The values of ``alpha``, ``sigma``, ``beta``, ``gamma`` were not seen: those here are the worked
-    example's. A rollout with an unknown test is unknown, as is one alone.
+    out of both rewards. ``alpha``, ``sigma``, ``beta``, ``gamma`` were not seen: those here are the
+    worked example's. A rollout with an unknown test is unknown, as is one alone.
 
     Traps: weights move, so rewards of different steps can't be compared; tests that nobody passes weigh most, and may
     be broken; a test that times out must be a reported fail (0); flaky tests look hard. Trades bias.
