@@ -53,7 +53,7 @@ def recovered_reward(
 
     >>> import guerdon as gd
     >>> gap, value = (gd.column(name, axis="token") for name in ("gap", "v"))
-    >>> rows = [{"gap": [0.0, 0.0], "v": [0.5, 0.7]}]
+    >>> rows = [{"tokens": [7, 8], "gap": [0.0, 0.0], "v": [0.5, 0.7]}]
     >>> recovered_reward(gap, value, gamma=0.99).score(rows).scores.values.round(3).tolist()
     [-0.193, 0.7]
     """
