@@ -98,6 +98,7 @@ def test_base_cases_domain_tables_and_self_tests_are_no_alarm(program, task):
     assert seen(program, task) == []
 
 
+@pytest.mark.filterwarnings("ignore:invalid escape sequence")
 def test_no_canonical_solution_of_the_public_sets_is_accused_and_their_tables_are(shared_data):
     with gzip.open(shared_data / "humaneval" / "HumanEval.jsonl.gz", "rt") as lines:
         rows = [json.loads(line) for line in lines]
