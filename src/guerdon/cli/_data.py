@@ -126,30 +126,57 @@ def policy_of(options: list[str] | None) -> dict[str, Any]:
 @sandbox.command("check", epilog="Example: guerdon sandbox check --json")
 def check(
     attacks: Annotated[bool, typer.Option("--attacks/--no-attacks", help="Run the attack programs too.")] = True,
+    fakes: Annotated[bool, typer.Option("--fakes", help="Grade the fake solutions too; half a minute more.")] = False,
     json: Json = False,
 ) -> None:
-    """Say what is isolated on this host, and run the attack programs against it. Exit code 1 if one gets through."""
-    from guerdon.backends.sandbox import describe_isolation, isolating_backend
-    from guerdon.backends.sandbox.attacks import run_attack_suite
+    """Say what is isolated on this host, and run the attack programs against it.
+
+    Exit code 1 if one gets through, a fake solution passes, or this host can't isolate untrusted code at all.
+    """
+    from guerdon.backends.sandbox import describe_isolation
 
     isolation = describe_isolation()
-    defences = []
-    if isolation.available and attacks:
-        for defence in run_attack_suite(isolating_backend().run_program):
-            if not json:
-                word = "held  " if defence.held else "BROKEN"
-                note(f"{word} {defence.name} ({defence.state}, {defence.seconds:.2f} s)")
-            defences.append(defence)
-    broken = [d for d in defences if not d.held]
+    defences = _attacked(quiet=json) if isolation.available and attacks else []
+    judgements = _faked(quiet=json) if isolation.available and fakes else []
+    ok = isolation.available and all(one["held"] for one in (*defences, *judgements))
     if json:
-        say_json({**asdict(isolation), "attacks": [asdict(d) for d in defences]})
-    else:
-        say("untrusted code can be run" if isolation.available else f"untrusted code can't be run: {isolation.reason}")
-        for title, lines in (("walls", isolation.enabled), ("weaker", isolation.weaker), ("also", isolation.others)):
-            for line in lines:
-                say(f"  {title}: {line}")
-        if defences:
-            say(f"{len(defences) - len(broken)} of {len(defences)} attacks held off")
-        for d in broken:
-            say(f"  BROKEN {d.name}: {short(d.seen, 200)}")
-    raise typer.Exit(0 if isolation.available and not broken else 1)
+        say_json({"ok": ok, **asdict(isolation), "attacks": defences, "fakes": judgements})
+        raise typer.Exit(0 if ok else 1)
+    say("untrusted code can be run" if isolation.available else f"untrusted code can't be run: {isolation.reason}")
+    known = (("walls", isolation.enabled), ("weaker", isolation.weaker), ("also", isolation.others))
+    if rows := [("" if number else title, line) for title, lines in known for number, line in enumerate(lines)]:
+        say(table(rows, indent="  "))
+    for what, done in (("attacks held off", defences), ("fake solutions judged rightly", judgements)):
+        if done:
+            say(f"{sum(one['held'] for one in done)} of {len(done)} {what}")
+    for one in (*defences, *judgements):
+        if not one["held"]:
+            say(f"  BROKEN {one['name']}: {short(one.get('seen') or one.get('reason') or '', 200)}")
+    raise typer.Exit(0 if ok else 1)
+
+
+def _attacked(*, quiet: bool) -> list[dict[str, Any]]:
+    from guerdon.backends.sandbox import isolating_backend
+    from guerdon.backends.sandbox.attacks import attacks, run_attack_suite
+
+    width = max(len(attack.name) for attack in attacks())
+    done = []
+    for defence in run_attack_suite(isolating_backend().run_program):
+        if not quiet:
+            word = "held  " if defence.held else "BROKEN"
+            note(f"{word}  {defence.name:{width}}  {defence.state:9}  {defence.seconds:.2f} s")
+        done.append(asdict(defence))
+    return done
+
+
+def _faked(*, quiet: bool) -> list[dict[str, Any]]:
+    from guerdon.verify.programs.attacks import fakes, run_fake_suite
+
+    width = max(len(fake.name) for fake in fakes())
+    done = []
+    for judged in run_fake_suite():
+        word = "held  " if judged.held else "BROKEN"
+        if not quiet:
+            note(f"{word}  {judged.name:{width}}  {judged.channel:10}  passed: {judged.passed}")
+        done.append(asdict(judged))
+    return done
