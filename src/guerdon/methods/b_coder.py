@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from guerdon.core.axis import FloatArray
+from guerdon.core.operators import when
 from guerdon.core.reward import Reward
 from guerdon.core.scores import Scores, aligned
 from guerdon.core.transform import transform
@@ -22,10 +25,17 @@ R_MAX = 1.0
     source="Yu et al. 2023, arXiv:2310.03173",
     evidence="paper-read",
 )
-def b_coder(*, tests: str = "tests", seconds: float = 5.0) -> Reward:
-    """``r(W)`` = 1 all tests pass, -0.3 one fails, -0.6 runtime error, -1 compile error: `verify.code_level`.
+def b_coder(
+    level: Reward | None = None,
+    *,
+    rewards: Sequence[float] = (-1.0, -0.6, -0.3, 1.0),
+    tests: str = "tests",
+    seconds: float = 5.0,
+) -> Reward:
+    """``r(W)`` = 1 all tests pass, -0.3 one fails, -0.6 runtime error, -1 compile error.
 
-    Given at the last token, 0 elsewhere (`credit.place` it there); shape ``(rollouts,)``. Without tests:
+    ``level``: 0 to 3, by default live `verify.code_level`; ``rewards`` by level, from compile error to all passed.
+    Given at the last token, 0 elsewhere (`credit.pay_last`); shape ``(rollouts,)``. Without tests:
     `recovered_reward` inverts the Bellman operator of a trained Q, and its sum ranks candidates. Training of Q itself
     is not here; `q_values` and `conservative_target` are its two formulas.
 
@@ -33,7 +43,9 @@ def b_coder(*, tests: str = "tests", seconds: float = 5.0) -> Reward:
     endless loop is a runtime error; a runtime error in any test outweighs wrong results in others (our reading); a
     sandbox that failed is unknown, not -0.6.
     """
-    return code_level(tests=tests, seconds=seconds)
+    got = level if level is not None else code_level(tests=tests, seconds=seconds)
+    compile_error, runtime_error, failed, passed = rewards
+    return when(got >= 3.0, passed, when(got >= 2.0, failed, when(got >= 1.0, runtime_error, compile_error)))
 
 
 @transform("methods.recovered_reward", version=1)

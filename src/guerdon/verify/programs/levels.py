@@ -10,7 +10,9 @@ from guerdon.backends.sandbox.languages import NOT_COMPILED
 from .extract import parsed
 from .verdict import Verdict
 
-Level = Literal["passed", "failed", "runtime", "compile"]
+Level = Literal["compile", "runtime", "failed", "passed"]
+LEVELS: Final[tuple[Level, ...]] = ("compile", "runtime", "failed", "passed")
+"""From bad to good."""
 _BROKE_OFF: Final = re.compile(r"raised |exit code |timed out|(?!AssertionError)[A-Za-z_]\w*: ")
 _NOT_COMPILED: Final = re.compile(
     r"(the program did not load|exit code \d+): (SyntaxError|IndentationError|TabError)\b"

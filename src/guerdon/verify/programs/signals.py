@@ -18,7 +18,7 @@ from guerdon.core.signal import signal
 from guerdon.verify.programs import static
 from guerdon.verify.programs.check import check_code
 from guerdon.verify.programs.extract import extract_code
-from guerdon.verify.programs.levels import level
+from guerdon.verify.programs.levels import LEVELS, level
 from guerdon.verify.programs.metrics import Metric, measure
 from guerdon.verify.programs.tasks import TaskError, only_tests
 from guerdon.verify.programs.verdict import Verdict
@@ -121,37 +121,25 @@ def code_untampered(rollouts: Sequence[Rollout], *, tests: str = "tests", second
     return found
 
 
-@signal(key="verify.code_level", version=1, range=(-1, 1), needs="sandbox", batch=True)
-def code_level(
-    rollouts: Sequence[Rollout],
-    *,
-    passed: float = 1.0,
-    failed: float = -0.3,
-    runtime: float = -0.6,
-    compile: float = -1.0,
-    tests: str = "tests",
-    seconds: float = 5.0,
-) -> list[Score]:
-    """How far the program got: ``passed`` all tests, ``failed`` one, broke off at ``runtime``, or does not ``compile``.
+@signal(key="verify.code_level", version=1, range=(0, 3), needs="sandbox", batch=True)
+def code_level(rollouts: Sequence[Rollout], *, tests: str = "tests", seconds: float = 5.0) -> list[Score]:
+    """How far the program got: 3 it passes all tests, 2 one fails, 1 it broke off at run time, 0 it does not compile.
 
-    The four values are in [-1, 1]. An exception, an early end and a limit reached (an endless loop) are ``runtime``,
-    in whichever test. Unknown as `code`; no code at all does not compile.
+    An exception, an early end and a limit reached (an endless loop) are 1, in whichever test. Unknown as `code`; no
+    code at all does not compile.
     """
-    values = {"passed": passed, "failed": failed, "runtime": runtime, "compile": compile}
-    return [
-        _level_score(rollout, verdict, values, tests)
-        for rollout, verdict in zip(rollouts, _verdicts(rollouts, tests, {"seconds": seconds}), strict=True)
-    ]
+    verdicts = _verdicts(rollouts, tests, {"seconds": seconds})
+    return [_level_score(rollout, verdict, tests) for rollout, verdict in zip(rollouts, verdicts, strict=True)]
 
 
-def _level_score(rollout: Rollout, verdict: Verdict | str, values: Mapping[str, float], tests: str) -> Score:
+def _level_score(rollout: Rollout, verdict: Verdict | str, tests: str) -> Score:
     if isinstance(verdict, str):
         return Score.unknown(verdict)
     got = level(verdict, language=str(task_of(rollout, tests).get("language", "python")))
     if got is None:
         make = Score.failure if verdict.state == "infrastructure" else Score.unknown
         return make(verdict.reason, **_evidence(verdict))
-    return Score(values[got], level=got, **_evidence(verdict))
+    return Score(float(LEVELS.index(got)), level=got, **_evidence(verdict))
 
 
 @signal(key="verify.code_compiles", version=1, range=(0, 1))
