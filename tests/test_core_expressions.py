@@ -87,6 +87,12 @@ def test_a_reduction_is_unknown_if_an_item_is_unless_missing_items_are_skipped()
     assert one(s.min(missing="skip"), s=[None, None]) is None
 
 
+def test_a_reduction_that_overflows_is_unknown():
+    s = gd.column("s", axis="step")
+    assert s.sum().score([{"s": [1e308, 1e308]}]).unknown == {"not a finite number": 1}
+    assert s.product().score([{"s": [1e308, 1e308]}]).unknown == {"not a finite number": 1}
+
+
 def test_coarse_scores_are_repeated_down_in_an_expression():
     s = gd.column("s", axis="step")
     assert one((s * A).sum(), s=[1.0, 2.0], a=10.0) == 30.0

@@ -92,3 +92,12 @@ def test_one_row_is_not_a_list_of_rows():
             R.score(wrong)
     with pytest.raises(gd.DataError, match="rollouts:2: expected a mapping"):
         R.score([{"r": 1}, 5])
+
+
+def test_a_missing_list_is_unknown_not_empty():
+    rows = [{"met": [1.0, 0.0]}, {"met": []}, {}]
+    met = gd.column("met", axis="criterion")
+    scored = met.sum().score(rows)
+    assert scored.scores.known.tolist() == [True, False, False]
+    assert scored.scores.reason(1) == "it has no criterions"
+    assert scored.scores.reason(2) == "criterion 0: column 'met' is missing"

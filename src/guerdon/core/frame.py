@@ -110,21 +110,24 @@ class Frame:
         return _numbers(self._sized(axis, sizes, name), [x for cell in lists for x in cell], name)
 
     def fit_axis(self, name: str, columns: Sequence[str]) -> None:
-        """Give the axis ``name``, if the rollouts don't, the size of the first list that each has in ``columns``."""
+        """Give the axis ``name``, if the rollouts don't, the size of the first list that each has in ``columns``.
+
+        A rollout with none of the lists has one item, which is unknown: what is missing is not empty.
+        """
         given = name in self._axes if name != "step" else self.axis("step").size > 0
         if given or PARENTS.get(name, "rollout") != "rollout":
             return
         sizes = np.zeros(len(self), dtype=np.int64)
         for i, rollout in enumerate(self.rollouts):
             lists = (rollout.get(column) for column in columns)
-            sizes[i] = next((len(x) for x in lists if hasattr(x, "__len__") and not isinstance(x, str)), 0)
+            sizes[i] = next((len(x) for x in lists if hasattr(x, "__len__") and not isinstance(x, str)), 1)
         self._axes[name] = Axis.under(self.rollout, sizes, name)
 
     def _unlisted(self, axis: str, item: int) -> list[None]:
         """What stands for a missing list: an unknown for each item that the rollout has on that axis, if known."""
-        if axis not in self._axes:
-            return []
-        offsets = self._axes[axis].offsets_over("rollout")
+        if not self.knows(axis) or (axis == "step" and not self.axis("step").size):
+            return [None]
+        offsets = self.axis(axis).offsets_over("rollout")
         return [None] * int(offsets[item + 1] - offsets[item])
 
     def _sized(self, name: str, sizes: IntArray, column: str) -> Axis:

@@ -244,11 +244,15 @@ def reduce_up(
     total = np.diff(offsets)
     count = segment_count(x.known, offsets)
     known = (count > 0) if missing == "skip" else (count == total) & (total > 0)
-    values = compute(np.where(x.known, x.values, neutral), offsets, count)
+    with np.errstate(all="ignore"):
+        values = compute(np.where(x.known, x.values, neutral), offsets, count)
+    finite = np.isfinite(values)
+    reasons = _reasons_below(x, known, offsets)
+    reasons[known & ~finite] = "not a finite number"
     proof = NO_EVIDENCE
     if missing == "skip" and x.reasons is not None:
         proof = Evidence(lambda i: {"known_items": int(count[i]), "items": int(total[i])})
-    return Scores.of(target, np.where(known, values, 0.0), known, _reasons_below(x, known, offsets), proof)
+    return Scores.of(target, np.where(known & finite, values, 0.0), known & finite, reasons, proof)
 
 
 def _reasons_below(x: Scores, known: BoolArray, offsets: IntArray) -> ObjectArray:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import CodeType, FunctionType, ModuleType
@@ -103,24 +104,28 @@ def _parts(function: Any, seen: set[int]) -> Iterator[str]:
     if not isinstance(inner, FunctionType) or id(inner) in seen or not inner.__module__.startswith("guerdon."):
         return
     seen.add(id(inner))
-    scope = inner.__globals__
-    rooms = [v for v in scope.values() if isinstance(v, ModuleType) and v.__name__.startswith("guerdon.")]
-    for name in _names(inner.__code__):
-        found = [scope[name]] if name in scope else [r.__dict__[name] for r in rooms if name in r.__dict__]
-        for used in found:
-            if isinstance(used, Transform | Signal):
-                yield from _parts(used, seen) if used.__module__.startswith("guerdon.methods") else [_key(used)]
-            else:
-                yield from _parts(used, seen)
+    for used in _used(inner.__code__, inner.__globals__):
+        if isinstance(used, Transform | Signal) and not used.__module__.startswith("guerdon.methods"):
+            yield _key(used)
+        else:
+            yield from _parts(used, seen)
 
 
 def _key(part: Transform | Signal) -> str:
     return part.traits.key if isinstance(part, Transform) else part.key
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    """The global names that code uses, those of its lambdas and comprehensions included."""
-    yield from code.co_names
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _names(inner)
+def _used(code: CodeType, scope: Mapping[str, Any]) -> Iterator[Any]:
+    """What code refers to: globals, and attributes of our rooms; in its lambdas and comprehensions too."""
+    room: Any = None
+    for step in dis.get_instructions(code):
+        if step.opname == "LOAD_GLOBAL" and step.argval in scope:
+            found = scope[step.argval]
+            room = found if isinstance(found, ModuleType) and found.__name__.startswith("guerdon.") else None
+            if room is None:
+                yield found
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and room is not None:
+            yield getattr(room, step.argval, None)
+            room = None
+        elif isinstance(step.argval, CodeType):
+            yield from _used(step.argval, scope)
