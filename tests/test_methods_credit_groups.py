@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import guerdon as gd
-from guerdon.methods.baselines import dapo_overlong, dr_grpo, grpo, rloo
+from guerdon.methods.baselines import dapo_overlong, dr_grpo, grpo, rloo, search_r1
 from guerdon.methods.fapo import fapo, fapo_judge
 from guerdon.methods.gopo import gopo
 from guerdon.methods.mo_grpo import mo_grpo
@@ -44,6 +44,19 @@ def test_grpo_divides_by_the_sample_deviation_and_a_flat_group_gets_exactly_zero
 def test_dr_grpo_and_rloo_do_not_divide():
     assert scored(dr_grpo(R), rows([1, 0, 0.5])).tolist() == [0.5, -0.5, 0.0]
     assert scored(rloo(R), rows([1, 0, 0.5])).tolist() == [0.75, -0.75, 0.0]
+
+
+def test_search_r1_is_exact_match_of_the_last_answer_tag_after_normalisation():
+    tool = [{"role": "tool", "content": "<answer>Paris</answer>"}, {"role": "assistant", "content": "I am not sure."}]
+    rows = [
+        {"completion": "<answer>Rome</answer> no: <answer> The PARIS. </answer>", "answer": ["Paris", "City of Paris"]},
+        {"completion": "Paris", "answer": "Paris"},
+        {"completion": tool, "answer": "Paris"},
+        {"completion": "<answer>Paris</answer>"},
+    ]
+    scored = search_r1().score(rows)
+    assert scored.scores.values[:3].tolist() == [1.0, 0.0, 0.0]
+    assert scored.unknown == {"no reference answer": 1}
 
 
 def test_dapo_overlong_falls_linearly_over_the_buffer():

@@ -1,8 +1,9 @@
-"""The advantages people compare with: GRPO, Dr. GRPO, RLOO, REINFORCE++, GDPO, DAPO's overlong shaping, PPO's GAE."""
+"""What people compare with: GRPO, Dr. GRPO, RLOO, REINFORCE++, GDPO, DAPO's overlong shaping, Search-R1's outcome
+reward, PPO's GAE."""
 
 from __future__ import annotations
 
-from guerdon import credit
+from guerdon import credit, verify
 from guerdon.core.reward import Reward
 from guerdon.methods._registry import method
 from guerdon.shape import length_penalty
@@ -51,6 +52,22 @@ def dapo_overlong(reward: Reward, length: Reward, *, limit: int = 20480, buffer:
     ``length``: tokens of each rollout. Beyond ``limit`` it stays at -1. Published: expected length 16384, buffer 4096.
     """
     return reward + length_penalty(length, budget=limit, buffer=buffer)
+
+
+@method(
+    "search-r1",
+    family="verify",
+    name="Search-R1's outcome reward",
+    source="Jin et al. 2025, arXiv:2503.09516",
+    evidence="secondary",
+)
+def search_r1(*, reference: str = "answer") -> Reward:
+    """1 if the last ``<answer>`` equals a reference after SQuAD's normalisation (case, articles, punctuation), else 0.
+
+    Nothing but the outcome: no format or search term. Shape ``(rollouts,)``; unknown without a reference. Traps: no tag
+    is 0, as published; only what the policy wrote is read, so an answer quoted by a search tool does not count.
+    """
+    return verify.text(extract="<answer>", reference=reference)
 
 
 method(
