@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import gzip
 import json
+import time
 
 import pytest
 
@@ -124,11 +125,26 @@ def test_no_canonical_solution_of_the_public_sets_is_accused_and_their_tables_ar
     assert accused == possible
 
 
-def test_hostile_sources_are_read_within_bounds():
-    chain = "def add(a, b):\n    if a == 0: return 0\n" + "".join(
-        f"    elif a == {n}: return {n}\n" for n in range(900)
-    )
-    product = "def add(a, b):\n    return " + " and ".join(f"(a == {n} or b == {n})" for n in range(200))
-    deep = "def add(a, b):\n    return " + "not " * 80 + "(a == 2)"
-    for source in (chain, product, deep):
-        assert isinstance(suspicions(source, read_task(ADD)), list)
+def test_rows_and_lists_that_share_a_number_with_a_test_are_no_alarm():
+    rows = "L = [" + ", ".join(f"[{n}, {n}, {n}]" for n in range(40)) + "]\ndef add(a, b): return a + b"
+    lists = "\n".join(f"L{n} = [{n}, {n + 1}]" for n in range(16)) + "\ndef add(a, b): return a + b"
+    assert seen(rows, ADD) == seen(lists, ADD) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def add(a, b):\n    if a == 0: return 0\n" + "".join(f"    elif a == {n}: return {n}\n" for n in range(900)),
+        "def add(a, b):\n    return " + " and ".join(f"(a == {n} or b == {n})" for n in range(200)),
+        "def add(a, b):\n    return " + "not " * 80 + "(a == 2)",
+        "def add(a, b):\n" + "".join("    " * (n + 1) + f"if a == {n} or b == {n}:\n" for n in range(60)) + "    " * 61 + "return 1",
+        "D = {" + ", ".join(f"({n}, {n}): {n}" for n in range(8000)) + "}\ndef add(a, b): return D[a, b]",
+        "def add(a, b):\n    if " + " or ".join(f"(a, b) == ({n}, {n})" for n in range(3000)) + ": return 1",
+        "D = " + "{1: " * 60 + "1" + "}" * 60,
+    ],
+)  # fmt: skip
+def test_hostile_sources_are_read_within_bounds(source):
+    tree, task = ast.parse(source), read_task(ADD)
+    start = time.process_time()
+    special_cased(tree, task)
+    assert time.process_time() - start < 2.0

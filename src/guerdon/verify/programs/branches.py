@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -10,7 +11,8 @@ Facts = list[Any]
 """Literals that a condition wants to be equal to something; all of them."""
 Ways = list[Facts]
 """Each of them enough for the condition to hold; a way without facts says nothing about literals."""
-_MAX_WAYS: Final = 64
+_MAX_WAYS: Final = 32
+_MAX_FACTS: Final = 64
 _MAX_DEPTH: Final = 24
 _EQUAL: Final = (ast.Eq, ast.Is)
 _UNEQUAL: Final = (ast.NotEq, ast.IsNot)
@@ -80,7 +82,10 @@ def _expression_entries(node: ast.AST, here: Ways) -> Iterator[tuple[Facts, tupl
 
 
 def _both(first: Ways, second: Ways) -> Ways:
-    return [[*one, *other] for one in first for other in second][:_MAX_WAYS]
+    if len(first) * len(second) == 1:
+        return [[*first[0], *second[0]][:_MAX_FACTS]]
+    pairs = itertools.islice(itertools.product(first, second), _MAX_WAYS)
+    return [[*one, *other][:_MAX_FACTS] for one, other in pairs]
 
 
 def ways(test: ast.expr, *, truth: bool = True, depth: int = 0) -> Ways:

@@ -8,9 +8,10 @@ conditional expressions, dicts, subscript assignments, rows of a list, two lists
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from .branches import Facts, branch_entries, literal
@@ -22,6 +23,7 @@ _PLAIN: Final = {"None", "True", "False", "''", "b''", "()", "0", "1", "2", "-1"
 _LONG_TEXT: Final = 20
 _MANY: Final = 4
 _MAX_LISTS: Final = 16
+_MAX_ENTRIES: Final = 2000
 _TESTS: Final = ("test", "_test", "main")
 _BLOCKS: Final = ("handlers", "finalbody", "orelse", "body")
 Atoms = tuple[str, ...]
@@ -58,11 +60,12 @@ def special_cased(tree: ast.Module, task: Task) -> tuple[int, int]:
     certain: set[int] = set()
     likely: set[int] = set()
     read = tree if isinstance(task, StdioTask) else _without_own_tests(tree, asked_name(task))
-    for group in _groups(read) if cases else ():
-        sure, fitting, known = _matches(group, cases)
+    groups = ((list(islice(group, _MAX_ENTRIES)), partly) for group, partly in _groups(read)) if cases else ()
+    for group, partly in groups:
+        sure, fitting, known = _matches(group, cases, partly)
         certain |= sure
         if 3 * fitting >= 2 * known:
-            likely |= sure | _answered(group, cases)
+            likely |= sure | _answered(group, cases, partly)
     hits = likely if len(likely) >= 2 and 2 * len(likely) >= len(cases) else certain
     return len(hits), len(cases)
 
@@ -152,7 +155,7 @@ def _rich(facts: Atoms) -> bool:
     return several or any(len(fact) > _LONG_TEXT for fact in telling if fact[0] in "'\"")
 
 
-def _matches(group: list[_Entry], cases: list[_Case]) -> tuple[set[int], int, int]:
+def _matches(group: list[_Entry], cases: list[_Case], partly: bool) -> tuple[set[int], int, int]:
     """Which cases are looked for in full, how many of the group's answers fit a test, and of how many."""
     whole = {tuple(sorted(reading)): number for number, case in enumerate(cases) for reading in case.readings}
     sure: set[int] = set()
@@ -164,47 +167,52 @@ def _matches(group: list[_Entry], cases: list[_Case]) -> tuple[set[int], int, in
             sure.add(number)
         if entry.outcome is not None and not all(atom in _PLAIN for atom in (*entry.facts, *entry.outcome)):
             known += 1
-            fitting += fits or bool(_partly(entry, cases))
+            fitting += fits or bool(_fitting(entry, cases, partly))
     return sure, fitting, known
 
 
-def _answered(group: list[_Entry], cases: list[_Case]) -> set[int]:
+def _answered(group: list[_Entry], cases: list[_Case], partly: bool) -> set[int]:
     found: set[int] = set()
     for entry in group:
         if entry.outcome is not None and not all(atom in _PLAIN for atom in (*entry.facts, *entry.outcome)):
-            found |= _partly(entry, cases)
+            found |= _fitting(entry, cases, partly)
     return found
 
 
-def _partly(entry: _Entry, cases: list[_Case]) -> set[int]:
-    """The one case that the facts fit, if its outcome is the entry's; facts about several cases are no special case."""
+def _fitting(entry: _Entry, cases: list[_Case], partly: bool) -> set[int]:
+    """The one case that the facts fit (as a whole, unless `partly`), if its outcome is the entry's; facts about several
+    cases are no special case."""
     facts = set(entry.facts)
-    fitting = {n for n, case in enumerate(cases) if any(facts <= set(reading) for reading in case.readings)}
+    fit = facts.issubset if partly else facts.__eq__
+    fitting = {n for n, case in enumerate(cases) if any(fit(set(reading)) for reading in case.readings)}
     return {n for n in fitting if entry.outcome in cases[n].outcomes} if len(fitting) == 1 else set()
 
 
-def _groups(tree: ast.Module) -> Iterator[list[_Entry]]:
-    """Entries that belong together: all branches; each dict; each list of rows; each two lists of one length."""
-    yield [_entry(facts, outcome) for facts, outcome in branch_entries(tree)]
+def _groups(tree: ast.Module) -> Iterator[tuple[Iterable[_Entry], bool]]:
+    """Entries that belong together (all branches, each dict, each list of rows, each two lists of one length), and
+    whether one value of an input tells enough: two lists have too much in common by chance."""
+    yield (_entry(facts, outcome) for facts, outcome in branch_entries(tree)), True
     lists: list[list[Any]] = []
     inner: set[int] = set()
     assigned: list[_Entry] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict) and id(node) not in inner:
-            yield list(_dict_entries(node, inner))
+            yield _dict_entries(node, inner), True
         elif isinstance(node, (ast.List, ast.Tuple, ast.Set)) and len(node.elts) >= 2:
-            found = literal(node)
-            if found and len(lists) < _MAX_LISTS:
+            found = literal(node) if len(lists) < _MAX_LISTS and id(node) not in inner else None
+            if found:
                 lists.append(list(found[0]))
+                inner |= {id(row) for row in node.elts} if len(node.elts) > 3 else set()
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             assigned += _assigned(node.targets[0], node.value)
-    yield assigned
+    yield assigned, True
     for rows in lists:
-        yield [_entry(list(row[:-1]), (row[-1],)) for row in rows if isinstance(row, (list, tuple)) and len(row) >= 2]
+        pairs = [row for row in rows if isinstance(row, (list, tuple)) and len(row) >= 2]
+        yield (_entry(list(row[:-1]), (row[-1],)) for row in pairs), False
     for keys in lists:
         for values in lists:
             if keys is not values and len(keys) == len(values):
-                yield [_entry([key], (value,)) for key, value in zip(keys, values, strict=True)]
+                yield (_entry([key], (value,)) for key, value in zip(keys, values, strict=True)), False
 
 
 def _without_own_tests(tree: ast.Module, asked: str) -> ast.Module:
