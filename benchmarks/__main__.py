@@ -19,6 +19,7 @@ def main(names: list[str]) -> int:
         module = importlib.import_module(f"benchmarks.{name}")
         if hasattr(module, "main"):
             print(f"\n== {name}: {(module.__doc__ or '').splitlines()[0]}", flush=True)
+            sys.argv = [module.__name__]  # a benchmark's own options are for when it is run by itself
             module.main()
     return 0
 

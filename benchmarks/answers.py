@@ -148,7 +148,9 @@ def show(name: str, who: str, s: dict) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--peer", default=os.environ.get("GUERDON_MATH_VERIFY_PYTHON", ""))
+    options.add_argument(
+        "--peer", default=os.environ.get("GUERDON_MATH_VERIFY_PYTHON", ""), help="a Python with math-verify"
+    )
     options.add_argument("--only", nargs="*", choices=sorted(SETS), default=sorted(SETS))
     chosen = options.parse_args(argv)
     if not DATA.is_dir():
