@@ -135,6 +135,6 @@ class Axis:
             return True
         if self.name != other.name or self.size != other.size:
             return False
-        if self.parent is None or other.parent is None:
+        if self.parent is None or other.parent is None or self.offsets is None or other.offsets is None:
             return self.parent is other.parent
-        return np.array_equal(self.offsets, other.offsets) and self.parent.matches(other.parent)  # type: ignore[arg-type]
+        return np.array_equal(self.offsets, other.offsets) and self.parent.matches(other.parent)

@@ -7,6 +7,7 @@ import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any
 
 from guerdon.core.errors import SignalError
@@ -84,9 +85,8 @@ def _feed_function(state: hashlib.blake2b, fn: Callable[..., Any], seen: set[int
     if isinstance(fn, types.MethodType):
         _feed(state, fn.__self__, seen)
         fn = fn.__func__
-    inner = getattr(fn, "func", None)
-    if inner is not None and hasattr(fn, "keywords"):  # functools.partial
-        _feed(state, (inner, fn.args, fn.keywords), seen)  # type: ignore[attr-defined]
+    if isinstance(fn, partial):
+        _feed(state, (fn.func, fn.args, fn.keywords), seen)
         return
     code = getattr(fn, "__code__", None)
     if code is None:

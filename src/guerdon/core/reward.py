@@ -33,8 +33,6 @@ class Reward:
     range: Interval
     """Where its known values can lie."""
     children: tuple[Reward, ...] = ()
-    stable = True
-    """Whether the fingerprint is the same in every process; else it stands for this object only."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -43,6 +41,11 @@ class Reward:
 
     def _identity(self) -> tuple[object, ...]:
         raise NotImplementedError
+
+    @property
+    def stable(self) -> bool:
+        """Whether the fingerprint is the same in every process; else it stands for this object only."""
+        return True
 
     @property
     def label(self) -> str:

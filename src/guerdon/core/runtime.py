@@ -46,7 +46,8 @@ def drive(task: Coroutine[Any, Any, T]) -> T:
     try:
         task.send(None)
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        result: T = done.value
+        return result
     task.close()
     raise RuntimeError("work that waits was started without an event loop")
 

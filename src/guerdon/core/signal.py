@@ -176,23 +176,22 @@ class Signal(Reward):
                 raise SignalError(f"{self.key} needs {name}=")
         return partial(self.function, **self.params) if self.params else self.function
 
-    @cached_property
-    def stable(self) -> bool:  # type: ignore[override]
+    @property
+    def stable(self) -> bool:
         """Whether a stable fingerprint can be taken of its code and parameters."""
+        return self._stable_fingerprint is not None
+
+    @cached_property
+    def _stable_fingerprint(self) -> str | None:
         try:
-            digest(*self._identity())
+            return digest(*self._identity())
         except SignalError:
-            return False
-        return True
+            return None
 
     @cached_property
     def fingerprint(self) -> str:
         """Stable hash of code (or version) and parameters; one of this object only where that can't be taken."""
-        return (
-            digest(*self._identity())
-            if self.stable
-            else digest("unstable", self.key, _token(self.function), repr(self.params))
-        )
+        return self._stable_fingerprint or digest("unstable", self.key, _token(self.function), repr(self.params))
 
     def _identity(self) -> tuple[object, ...]:
         made = self.version if self.version is not None else self.function
@@ -202,7 +201,7 @@ class Signal(Reward):
     def _with(self, **changes: object) -> Any:
         twin = super()._with(**changes)
         if "params" in changes:
-            for name in ("fingerprint", "stable"):
+            for name in ("fingerprint", "_stable_fingerprint"):
                 twin.__dict__.pop(name, None)
         return twin
 
