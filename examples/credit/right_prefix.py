@@ -1,7 +1,7 @@
 """A chain in which every step must be right: credit for the right prefix of a wrong rollout keeps learning fast.
 
-At each of ``depth`` levels a softmax policy takes one of two branches; only one leaf is right. Under the outcome alone a
-group teaches nothing until some rollout gets everything right; VPPO pays each wrong rollout for its right prefix.
+At each of ``depth`` levels a softmax policy takes one of two branches; only one leaf is right. Under the outcome alone
+a group teaches nothing until some rollout gets everything right; VPPO pays each wrong rollout for its right prefix.
 
 python examples/credit/right_prefix.py prefix.png
 """
