@@ -466,3 +466,12 @@ def test_an_error_in_one_part_leaves_no_work_behind_unawaited(recwarn):
     with pytest.raises(gd.DataError):
         (gd.column("text") + gd.column("v") + gd.column("gate")).score([{"text": "x", "v": 1.0, "gate": 1}])
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
+
+
+def test_a_default_pool_that_was_closed_is_renewed():
+    from guerdon.core.workers import default_pool
+
+    stuck = gd.signal(needs="process")(huge_power)
+    for _ in range(2):
+        assert stuck.score([{"completion": "b"}]).scores.values.tolist() == [1.0]
+        default_pool().close()

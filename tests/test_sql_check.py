@@ -208,7 +208,10 @@ BOMBS = {
     "nested replace": "SELECT " + "replace(" * 12 + "'aaaaaaaa'" + ", 'a', 'aaaaaaaa')" * 12,
     "quadratic LIKE": f"SELECT SUM({LONG} LIKE '%' || SUBSTR({LONG}, 1, 400) || 'b%') FROM users a, users b",
     "GLOB with stars": f"SELECT {LONG} GLOB '*a*b*a*b*a*b*a*b*a*b' FROM visits a, visits b, visits c",
-    "instr in one call": f"WITH s AS MATERIALIZED (SELECT {LONG} AS x) SELECT INSTR(x||x||x||x||x, x||x||'b') FROM s",
+    "instr in one call": (
+        f"WITH s AS MATERIALIZED (SELECT {LONG} AS x), t AS MATERIALIZED (SELECT x||x||x||x||x||x AS y FROM s) "
+        "SELECT INSTR(y||y, y||'b') FROM t"
+    ),
     "quadratic replace": f"SELECT SUM(LENGTH(REPLACE({LONG}, 'aaaaaaaaab', 'b'))) FROM visits a, visits b",
     "window frames": (
         "SELECT SUM(a.seconds) OVER (ORDER BY a.seconds ROWS BETWEEN UNBOUNDED PRECEDING AND "

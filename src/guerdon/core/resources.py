@@ -43,11 +43,13 @@ class Resources:
 
     @property
     def pool(self) -> WorkerPool:
-        """The worker processes that serve ``needs="process"``."""
+        """The worker processes that serve ``needs="process"``: by default the process' own pool, which may be renewed."""
+        size = self.limits["process"]
+        if self._pool is None and not size:
+            return default_pool()
         with self._lock:
             if self._pool is None:
-                size = self.limits["process"]
-                self._pool = WorkerPool(size) if size else default_pool()
+                self._pool = WorkerPool(size)
             return self._pool
 
     def threads(self, resource: str) -> ThreadPoolExecutor:
