@@ -226,7 +226,7 @@ BOMBS = {
 def test_bombs_end_within_the_limit_and_a_fifth_of_a_second(database, name):
     execute_all([Job("SELECT 1", database)] * 8)
     took = []
-    for _ in range(2):  # a busy machine may be late once
+    for _ in range(3):  # a busy machine may be late
         started = time.perf_counter()
         (result,) = execute_all([Job(BOMBS[name], database, limits=Limits(seconds=LIMIT))])
         took.append(time.perf_counter() - started)

@@ -43,7 +43,7 @@ class Resources:
 
     @property
     def pool(self) -> WorkerPool:
-        """The worker processes that serve ``needs="process"``: by default the process' own pool, which may be renewed."""
+        """The worker processes that serve ``needs="process"``; by default the one pool of this Python process."""
         size = self.limits["process"]
         if self._pool is None and not size:
             return default_pool()
