@@ -45,6 +45,7 @@ def is_set_like(expr: Expr) -> bool:
 
 
 def infinite_sign(expr: Expr) -> int:
+    """1 for infinity, -1 for minus infinity, 0 for anything else."""
     if expr == INFINITY:
         return 1
     return -infinite_sign(expr.args[0]) if isinstance(expr, Op) and expr.head == "neg" else 0
