@@ -14,7 +14,7 @@ import numpy as np
 from guerdon.core.axis import FloatArray
 from guerdon.core.scores import Scores
 from guerdon.core.transform import transform
-from guerdon.credit._kernels import suffix_discounted
+from guerdon.credit._kernels import chunks, suffix_discounted
 from guerdon.credit._rollouts import settled
 from guerdon.credit._spread import at_last, repeated_verdict
 from guerdon.shape._normalise import centre, normalised_sum
@@ -47,29 +47,37 @@ def _whitened(
 ) -> Scores:
     """See `batch_whiten`; writes into the values of ``x`` with ``reuse``."""
     live = x.known if weights is None else x.known & (weights > 0)
-    everything = x.reasons is None and weights is None
-    values = x.values if everything else x.values[live]
+    values = x.values if x.reasons is None and weights is None else x.values[live]
     count = float(len(values)) if weights is None else float(weights[live].sum())
     if count < 2:
         reasons = np.full(len(x), "fewer than two known items in the batch", dtype=object)
         if x.reasons is not None:
             reasons[~x.known] = x.reasons[~x.known]
         return Scores.of(x.axis, np.zeros(len(x)), np.zeros(len(x), dtype=np.bool_), reasons)
-    if values.min() == values.max():
+    if _all_equal(values):
         return Scores(x.axis, np.zeros(len(x)) if shift else x.values, x.known, x.reasons)
     share = None if weights is None else weights[live] / count
     with np.errstate(over="ignore", invalid="ignore"):
         mean = float(values.mean() if share is None else values @ share)
-        out = np.subtract(x.values, mean, out=x.values if reuse else None)
-    off = out if everything else out[live]
-    spread = _deviation(off, share) * math.sqrt(count / max(count - ddof, 1.0))
+    spread = _deviation(values, mean, share) * math.sqrt(count / max(count - ddof, 1.0))
     # A deviation that overflows says nothing of any item: all become unknown, none silently 0.
     factor = 1.0 / math.hypot(spread, math.sqrt(eps)) if math.isfinite(spread) else math.nan
+    out = x.values if reuse else np.empty_like(x.values)
     with np.errstate(over="ignore", invalid="ignore"):
-        out *= factor
-        if not shift:
-            out += mean
+        for part in chunks(len(out)):
+            np.subtract(x.values[part], mean, out=out[part])
+            out[part] *= factor
+            if not shift:
+                out[part] += mean
+    if shift and x.reasons is None and math.isfinite(factor):
+        return Scores(x.axis, out, x.known)  # |out| <= sqrt(count), as no square overflowed
     return settled(x.axis, out, x.known, x.reasons)
+
+
+def _all_equal(values: FloatArray) -> bool:
+    """Whether ``max == min``; mostly decided by a few of them."""
+    some = values[:: len(values) // 64 + 1]
+    return bool((some == values[0]).all() and values.min() == values.max())
 
 
 @transform("credit.reinforce_plus_plus", version=1, groups="batch", axis=lambda reward, like, **_: like)
@@ -128,14 +136,23 @@ def gdpo(
     return out
 
 
-def _deviation(off: FloatArray, share: FloatArray | None) -> float:
-    """Root of the mean square, scaled first where squares would over- or underflow."""
+def _deviation(values: FloatArray, mean: float, share: FloatArray | None, unit: float = 1.0) -> float:
+    """Root of the mean square of ``values - mean``, measured in a ``unit`` where squares would over- or underflow."""
+    square = largest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        square = float(off @ off / len(off) if share is None else (off * off) @ share)
-    if math.isfinite(square) and square > 1e-250:
-        return math.sqrt(square)
-    size = float(np.abs(off).max())
-    return size * _deviation(off / size, share) if math.isfinite(size) and size > 0.0 else size
+        for part in chunks(len(values)):
+            off = values[part] - mean
+            if unit != 1.0:
+                off /= unit
+            # Not `off @ off`: threads of a linear algebra library cost more here than they save.
+            square += float(np.square(off).sum() if share is None else (np.square(off) * share[part]).sum())
+            if not 1e-250 < square < math.inf:
+                largest = max(largest, float(np.abs(off).max()))
+    if unit != 1.0 or 1e-250 < square < math.inf:
+        return unit * math.sqrt(square if share is not None else square / len(values))
+    if not math.isfinite(largest):
+        return largest
+    return _deviation(values, mean, share, largest) if largest > 0.0 else 0.0
 
 
 def moments(values: FloatArray) -> tuple[float, float]:

@@ -38,6 +38,15 @@ def spread(values: npt.NDArray[Any], lengths: IntArray, dtype: npt.DTypeLike | N
     return np.repeat(np.asarray(values, dtype=dtype), lengths)
 
 
+def chunks(size: int) -> Iterator[slice]:
+    """Slices that cover ``size`` items, each small enough for the processor's cache.
+
+    >>> [(part.start, part.stop) for part in chunks(2 * CHUNK - 1)] == [(0, CHUNK), (CHUNK, 2 * CHUNK - 1)]
+    True
+    """
+    return (slice(start, min(start + CHUNK, size)) for start in range(0, size, CHUNK))
+
+
 def last_items(offsets: IntArray) -> IntArray:
     """The index of the last item of each non-empty segment."""
     return np.asarray(offsets[1:][np.diff(offsets) > 0] - 1)
@@ -138,13 +147,12 @@ def window_sums(x: FloatArray, offsets: IntArray, width: int, decay: float) -> F
     if width >= longest:
         return suffix_discounted(x, offsets, decay)
     out = np.empty_like(x)
-    for start in range(0, len(x) - width + 1, CHUNK):
-        end = min(start + CHUNK, len(x) - width + 1)
-        part = x[start + width - 1 : end + width - 1].copy()
+    for span in chunks(len(x) - width + 1):
+        part = x[span.start + width - 1 : span.stop + width - 1].copy()
         for j in range(width - 2, -1, -1):
             part *= decay
-            part += x[start + j : end + j]
-        out[start:end] = part
+            part += x[span.start + j : span.stop + j]
+        out[span] = part
     _short_windows(x, offsets, width, decay, out)
     return out
 
@@ -172,8 +180,7 @@ def gae(rewards: FloatArray, values: FloatArray, offsets: IntArray, gamma: float
         return rewards
     last = last_items(offsets)
     ends = rewards[last] - values[last]
-    for start in range(0, len(rewards), CHUNK):
-        part = slice(start, min(start + CHUNK, len(rewards) - 1))
+    for part in chunks(len(rewards) - 1):
         rewards[part] += gamma * values[part.start + 1 : part.stop + 1]
         rewards[part] -= values[part]
     rewards[last] = ends
@@ -186,9 +193,8 @@ def add_ahead(out: FloatArray, x: FloatArray, offsets: IntArray, ahead: int, wei
     short = np.minimum(lengths, ahead)
     ends = np.repeat(offsets[1:] - short, short) + positions(np.r_[0, np.cumsum(short)])
     kept = out[ends]
-    for start in range(0, len(x) - ahead, CHUNK):
-        end = min(start + CHUNK, len(x) - ahead)
-        out[start:end] += weight * x[start + ahead : end + ahead]
+    for part in chunks(len(x) - ahead):
+        out[part] += weight * x[part.start + ahead : part.stop + ahead]
     out[ends] = kept
 
 
