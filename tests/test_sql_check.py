@@ -9,7 +9,8 @@ import time
 import pytest
 
 from guerdon.verify.queries import Grading, Limits, SqlTask, check_sql, check_sql_many
-from guerdon.verify.queries.databases import CopyRequest, build_database, database_hash, perturbed_copy
+from guerdon.verify.queries.databases import build_database, database_hash
+from guerdon.verify.queries.perturb import CopyRequest, perturbed_copy
 from guerdon.verify.queries.run import Job, execute
 from guerdon.verify.queries.worker import execute_all
 
@@ -77,7 +78,8 @@ VERDICTS = [
     # answers that are right only here
     ("SELECT 120", "SELECT COUNT(*) FROM users", False, "constant"),
     ("SELECT 120 FROM users LIMIT 1", "SELECT COUNT(*) FROM users", False, "database 1"),
-    ("SELECT COUNT(*) FROM users WHERE id < 120", "SELECT COUNT(*) FROM users WHERE id <> -1", True, "equal"),
+    ("SELECT name FROM users LIMIT 120", "SELECT name FROM users", False, "database 2"),
+    ("SELECT COUNT(*) FROM users WHERE id < 120", "SELECT COUNT(*) FROM users WHERE id <> -1", False, "database 2"),
     # failing
     ("SELECT nme FROM users", "SELECT name FROM users", False, "no such column"),
     ("SELECT name FROM usrs", "SELECT name FROM users", False, "no such table"),
@@ -312,9 +314,28 @@ def test_an_even_copy_has_some_of_the_rows_and_an_odd_one_moves_numbers(database
     assert set(even) < set(original)
     assert len(original) // 2 < len(even)
     odd = rows_of(perturbed_copy(CopyRequest(database, 1)), "users")
-    assert {row[:3] for row in odd} < {row[:3] for row in original}
+    assert {row[2] for row in odd} == {row[2] for row in original}
     assert {row[3:] for row in odd} <= {row[3:] for row in original}
+    assert {row[0] for row in original} < {row[0] for row in odd}
     assert set(odd) - set(original)
+
+
+GROWING = [
+    ("t (id INTEGER PRIMARY KEY, kind TEXT); INSERT INTO t VALUES (1, 'a'), (2, 'a'), (9, 'b')", True),
+    ("t (name TEXT PRIMARY KEY, n INT); INSERT INTO t VALUES ('Ann', 1), ('Bob', 1), ('Cid', 1)", True),
+    ("t (code TEXT PRIMARY KEY); INSERT INTO t VALUES ('A-1'), ('A-2'), ('B-1')", False),
+    ("t (id INTEGER PRIMARY KEY, day TEXT); INSERT INTO t VALUES (1, '2020-01-02'), (2, '2021')", False),
+    ("u (id INT); CREATE TABLE t (id INT UNIQUE REFERENCES u(id)); INSERT INTO t VALUES (1), (2), (3)", False),
+]
+
+
+@pytest.mark.parametrize(("table", "grows"), GROWING)
+def test_a_table_grows_where_new_keys_like_its_own_can_be_made_up(table, grows):
+    path = str(build_database("CREATE TABLE " + table))
+    sizes = {len(rows_of(perturbed_copy(CopyRequest(path, seed)), "t")) for seed in (1, 3, 5, 7)}
+    before = len(rows_of(path, "t"))
+    assert (max(sizes) > before) is grows
+    assert min(sizes) >= before
 
 
 def test_rows_are_doubled_only_where_nothing_identifies_them(database):
@@ -329,6 +350,9 @@ def test_literals_are_planted_beside_their_borders(database):
     copy = perturbed_copy(CopyRequest(database, 0, (("age", 77), ("city", "Zug"))))
     assert {76, 77, 78} <= {row[3] for row in rows_of(copy, "users")}
     assert "Zug" in {row[2] for row in rows_of(copy, "users")}
+    path = str(build_database("CREATE TABLE t (day TEXT); INSERT INTO t VALUES " + ", ".join(["('x')"] * 9)))
+    days = {row[0] for row in rows_of(perturbed_copy(CopyRequest(path, 0, (("day", "2000-02-29"),))), "t")}
+    assert days == {"2000-02-28", "2000-02-29", "2000-03-01", "x"}
 
 
 def test_a_wrong_border_that_the_database_does_not_show_fails_on_a_copy(tmp_path):

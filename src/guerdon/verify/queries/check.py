@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from guerdon.core.workers import WorkerPool
 from guerdon.verify.queries.compare import Difference, Expected, Row, Tolerance, compare_rows, match_rows
-from guerdon.verify.queries.databases import CopyRequest, perturbed_copy
 from guerdon.verify.queries.gold import Gold, GoldCache, probes
+from guerdon.verify.queries.perturb import CopyRequest, perturbed_copy
 from guerdon.verify.queries.run import Job, Limits, QueryResult
 from guerdon.verify.queries.statement import Dialect, Extraction, extract_sql
 from guerdon.verify.queries.worker import execute_all, sql_pool

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from guerdon.core.workers import WorkerPool
 from guerdon.verify.queries.compare import Expected, compare_rows
-from guerdon.verify.queries.databases import Probe, database_hash
+from guerdon.verify.queries.databases import database_hash
 from guerdon.verify.queries.ordering import Ranking, expected_result, ranking
+from guerdon.verify.queries.perturb import Probe
 from guerdon.verify.queries.run import Job, QueryResult, execute, execute_unguarded
 from guerdon.verify.queries.statement import Dialect, guard, parse
 from guerdon.verify.queries.worker import KILL_AFTER, failure, sql_pool

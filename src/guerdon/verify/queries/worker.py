@@ -1,5 +1,4 @@
-"""What the SQL worker processes run; importing it loads the parser, so that no query's deadline pays for
-that."""
+"""What the SQL worker processes run, and their pool."""
 
 from __future__ import annotations
 
@@ -8,15 +7,13 @@ from collections.abc import Callable
 
 from guerdon.core.workers import Outcome, WorkerPool
 from guerdon.verify.queries.run import Job, QueryResult, execute
-from guerdon.verify.queries.statement import Dialect, guard
+from guerdon.verify.queries.statement import Dialect
 
 KILL_AFTER = 0.1
 """Seconds past a job's own limit at which its worker is killed; the engines' own deadlines come first."""
 
 WORKER_MEMORY = 1_000_000_000
 """Address space, bytes, that one query may take on top of a bare worker."""
-
-guard("SELECT 1 FROM t ORDER BY 1 LIMIT 1", "sqlite")
 
 
 def execute_all(jobs: list[Job], pool: WorkerPool | None = None) -> list[QueryResult]:
@@ -64,9 +61,14 @@ _lock = threading.Lock()
 
 
 def sql_pool() -> WorkerPool:
-    """The worker pool of SQL rewards in this process: started at first use, one worker per core."""
+    """The worker pool of SQL rewards in this process: started at first use, one worker per core.
+
+    Raises `MissingExtraError` where no parser is installed: here, not in each worker.
+    """
+    from guerdon.verify.queries import warm
+
     global _pool
     with _lock:
         if _pool is None:
-            _pool = WorkerPool(preload=("guerdon.verify.queries.worker",), memory_bytes=WORKER_MEMORY, name="sql")
+            _pool = WorkerPool(preload=(warm.__name__,), memory_bytes=WORKER_MEMORY, name="sql")
         return _pool
