@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .lexer import matching_brace
+from guerdon.verify._braces import matching_brace
+
 from .normal import normalise
 from .policy import Policy
 from .symbols import words_of

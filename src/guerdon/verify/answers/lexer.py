@@ -6,6 +6,8 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from guerdon.verify._braces import matching_brace
+
 from .nodes import MAX_CHARS, MAX_DIGITS, MAX_TOKENS, Expr, Num, Rational, Unparsable
 from .symbols import ALIASES, CURRENCY, FUNCTIONS, GREEK, OPERATORS, SKIPPED, STYLES, TEXTS
 from .units import UNITS
@@ -67,22 +69,7 @@ def _repeating(match: re.Match[str]) -> Num:
     return Num(Fraction(top, bottom))
 
 
-def matching_brace(text: str, at: int) -> int:
-    """Index of the brace that closes the one at ``at``; -1 if there is none. Escaped braces don't count."""
-    depth = 0
-    for match in _BRACES.finditer(text, at):
-        ch = match[0]
-        if ch == "{":
-            depth += 1
-        elif ch == "}":
-            depth -= 1
-            if depth == 0:
-                return match.start()
-    return -1
-
-
 SCAN_BUDGET = 8 * MAX_CHARS
-_BRACES = re.compile(r"\\.|[{}]", re.S)
 
 
 class Lexer:
