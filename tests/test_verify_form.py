@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import guerdon as gd
 from guerdon.core.rollout import Rollout
 from guerdon.verify import format, json, keywords, length, length_ratio, length_within, regex, repetition
 from guerdon.verify._reading import UngradableError
@@ -91,10 +92,9 @@ def test_a_pattern_that_explodes_elsewhere_takes_linear_time():
 
 
 @pytest.mark.parametrize("pattern", ["(", r"(a)\1", "(?=a)", "a{1000}{1000}", "x" * 2_001])
-def test_a_pattern_that_cannot_be_used_makes_every_score_unknown(pattern):
-    scores = regex(pattern=pattern).score([{"completion": "a"}]).scores
-    assert not scores.known[0]
-    assert "pattern" in scores.reason(0)
+def test_a_pattern_that_cannot_be_used_ends_the_run(pattern):
+    with pytest.raises(gd.SignalError, match="pattern"):
+        regex(pattern=pattern).score([{"completion": "a"}])
 
 
 def test_keywords_are_whole_words_or_phrases():

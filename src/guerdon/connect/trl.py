@@ -9,6 +9,7 @@ single ``None`` as 0, so combine signals inside one reward instead of passing se
 from __future__ import annotations
 
 import re
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from guerdon.core.errors import DataError
 from guerdon.core.reward import Reward
 from guerdon.core.rollout import Rollout
 from guerdon.core.scored import Scored
+from guerdon.core.scores import check_policy
 from guerdon.core.session import Session
 
 Unknown = Literal["drop", "raise", "group-mean"] | float
@@ -68,6 +70,7 @@ def for_trl(
         )
     if group_size is not None and group_size < 1:
         raise ValueError(f"group_size={group_size}: give a whole number of at least 1")
+    check_policy(unknown, ("drop", "raise", "group-mean"))
     wait = needs_loop(reward) if asynchronous is None else asynchronous
     settings = {
         "columns": dict(columns or {}), "unknown": unknown, "log_components": log_components, "group_size": group_size,
@@ -132,9 +135,21 @@ class _Adapter:
             raise DataError(
                 self.__name__, 0, f"a trainer needs one score per rollout, not per {scores.axis.name}: reduce it"
             )
+        if len(usable) and not usable.any():
+            self._warn_of_nothing(scored, given)
         if self._settings["log_components"]:
             self._log(scored, usable, given.get("log_metric"), given.get("log_extra"))
         return [float(v) if known else None for v, known in zip(scores.values, usable, strict=True)]
+
+    def _warn_of_nothing(self, scored: Scored, given: Mapping[str, Any]) -> None:
+        """A batch that teaches nothing is more often a column under another name than a fact."""
+        why = ", ".join(f"{reason} ({n})" for reason, n in scored.unknown.most_common(3)) or "beyond float32"
+        table = ", ".join(k for k, v in given.items() if k not in _NO_COLUMNS and _is_column(v, len(scored.scores)))
+        warnings.warn(
+            f"{self.__name__}: no completion of this batch has a score: {why}; its columns are {table or 'none'}"
+            ' (for_trl(columns={"answer": ...}) maps them)',
+            stacklevel=4,
+        )
 
     def _log(
         self, scored: Scored, usable: Any, metric: Callable[..., Any] | None, extra: Callable[..., Any] | None

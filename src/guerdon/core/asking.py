@@ -1,7 +1,8 @@
 """Asking a signal: dispatch to its resource, cache, failure policy, and from raw replies to scores.
 
 This is the one boundary where any exception of a signal is caught: it becomes a *failure* of that item, with its
-reason.
+reason. Only what is wrong with the signal itself, and so with every item alike, ends the run: a part that is not
+installed, a parameter that can't be.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from guerdon.core.axis import BoolArray, FloatArray
-from guerdon.core.errors import SignalError
+from guerdon.core.errors import MissingExtraError, SignalError
 from guerdon.core.fingerprint import digest
 from guerdon.core.interval import Interval
 from guerdon.core.runtime import together
@@ -32,6 +33,9 @@ _NUMBERS = frozenset({float, int, bool, np.float64, np.bool_, np.int64})
 _CHUNK = 256
 
 Keep = Callable[[Sequence[int], Sequence[Any]], None]
+
+_NOT_THE_ITEM = (MissingExtraError, SignalError)
+"""Errors that say nothing about the item: asking the next one would end the same way."""
 
 
 class Failed:
@@ -253,6 +257,8 @@ class Asker:
                         limit = self.leaf.manner.timeout
                         text = f"timed out after {limit:g} s" if limit is not None else f"TimeoutError: {error}"
                         reply = Failed(text)
+                    except _NOT_THE_ITEM:
+                        raise
                     except Exception as error:  # noqa: BLE001  # the boundary named above
                         reply = Failed(error)
                 done(unit, _spread(reply, len(unit)) if self.leaf.manner.batch else [reply])
@@ -305,6 +311,8 @@ def _one_each(call: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     for item in items:
         try:
             replies.append(call(item))
+        except _NOT_THE_ITEM:
+            raise
         except Exception as error:  # noqa: BLE001  # the boundary named above
             replies.append(Failed(error))
     return replies
@@ -313,6 +321,8 @@ def _one_each(call: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
 def _one_call(call: Callable[[Sequence[Any]], Any], items: Sequence[Any]) -> list[Any]:
     try:
         reply = call(items)
+    except _NOT_THE_ITEM:
+        raise
     except Exception as error:  # noqa: BLE001  # the boundary named above
         reply = Failed(error)
     return _spread(reply, len(items))

@@ -24,7 +24,16 @@ from guerdon.core.reward import Bounded, Column, Constant, Reward
 from guerdon.core.rollout import Rollout
 from guerdon.core.runtime import in_turn, together
 from guerdon.core.scored import Scored
-from guerdon.core.scores import NO_EVIDENCE, NOT_ASKED, Evidence, ObjectArray, Record, Scores, UnknownPolicy
+from guerdon.core.scores import (
+    NO_EVIDENCE,
+    NOT_ASKED,
+    Evidence,
+    ObjectArray,
+    Record,
+    Scores,
+    UnknownPolicy,
+    check_policy,
+)
 from guerdon.core.session import Session
 from guerdon.core.signal import COST, Signal, items_of
 from guerdon.core.transform import Apply
@@ -61,6 +70,7 @@ async def evaluate(
     in_loop: bool | None = None,
 ) -> Scored:
     """Score ``rollouts`` with ``reward``. See `Reward.score`."""
+    check_policy(unknown)  # before anything is asked
     frame, waits = Frame.of(rollouts), needs_loop(reward)
     run = Run(reward, frame, session or Session(), waits if in_loop is None else in_loop)
     await run.everything_certain()

@@ -24,18 +24,47 @@ def text_of(content: object) -> str:
     return str(content)
 
 
+def not_text(value: object, part: str) -> str:
+    """Why ``value`` is neither text nor a list of messages, or ``""`` if it is.
+
+    >>> not_text([{"content": "18"}], "completion")
+    'completion message 0 has no role'
+    """
+    if isinstance(value, str):
+        return ""
+    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Sequence):
+        return f"{part} must be text or a list of messages, not {type(value).__name__}"
+    problems = ((i, _not_message(m)) for i, m in enumerate(value))
+    return next((f"{part} message {i}{problem}" for i, problem in problems if problem), "")
+
+
+def _not_message(message: object) -> str:
+    if not isinstance(message, Mapping):
+        return f" must be an object with role and content, not {type(message).__name__}"
+    if not isinstance(message.get("role"), str):
+        return " has no role"
+    content, calls = message.get("content"), message.get("tool_calls")
+    parts = isinstance(content, Sequence) and all(isinstance(p, Mapping) for p in content)
+    if content is not None and not isinstance(content, str) and not parts:
+        return f": content must be text or a list of parts, not {type(content).__name__}"
+    if calls is not None and not (isinstance(calls, Sequence) and all(isinstance(c, Mapping) for c in calls)):
+        return ": tool_calls must be a list of objects"
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """A prompt and one completion of it.
 
-    ``prompt`` and ``completion`` are text or a list of messages (``role``, ``content``, ``tool_calls``...).
+    ``prompt`` and ``completion`` are text or a list of messages (``role``, ``content``, ``tool_calls``...). A
+    completion of ``None`` is one that is not given: whatever would read it raises `DataError`, for it is not empty.
     ``group`` says which prompt it belongs to (by default: rollouts with the same prompt are one group). ``answer`` is
     the reference. ``steps`` holds the texts of the completion's steps, or their ``(start, end)`` spans in ``text``.
     ``tokens`` and ``logprobs`` are per token, ``step_tokens`` how many tokens each step has. ``extra`` holds every
     other column. Nothing in it is changed by scoring.
     """
 
-    completion: Text = ""
+    completion: Text | None = ""
     prompt: Text | None = None
     id: str = ""
     group: str | None = None
@@ -48,7 +77,10 @@ class Rollout:
 
     @classmethod
     def of(cls, row: Rollout | Mapping[str, Any], position: int = 0) -> Rollout:
-        """A rollout from a plain mapping: known keys are its fields, all other keys land in ``extra``."""
+        """A rollout from a plain mapping: known keys are its fields, all other keys land in ``extra``.
+
+        A mapping without ``completion`` is a rollout whose completion is not given (columns can still be scored).
+        """
         if isinstance(row, Rollout):
             return row
         if not isinstance(row, Mapping):
@@ -60,24 +92,35 @@ class Rollout:
         for key in ("id", "group"):
             if known.get(key) is not None:
                 known[key] = str(known[key])
-        if not isinstance(known.get("completion", ""), (str, Sequence)):
-            raise DataError("rollouts", position + 1, "completion must be text or a list of messages")
+        for part in ("completion", "prompt"):
+            value = known.setdefault(part, None)
+            if value is not None and (problem := not_text(value, part)):
+                raise DataError("rollouts", position + 1, problem)
         return cls(**known, extra=extra)
+
+    @property
+    def _said(self) -> Text:
+        if self.completion is None:
+            where, keys = f"rollout {self.id}" if self.id else "rollout", ", ".join(map(repr, self.extra))
+            raise DataError(where, 0, f"there is no 'completion'{f'; other columns are {keys}' if keys else ''}")
+        return self.completion
 
     @property
     def text(self) -> str:
         """Everything the policy wrote: the completion, or its assistant messages joined. Tool output is not in it."""
-        if isinstance(self.completion, str):
-            return self.completion
-        return "\n\n".join(text_of(m.get("content")) for m in self.completion if m.get("role") == "assistant")
+        said = self._said
+        if isinstance(said, str):
+            return said
+        return "\n\n".join(text_of(m.get("content")) for m in said if m.get("role") == "assistant")
 
     @property
     def final(self) -> str:
         """The last thing the policy said: the completion, or the content of its last assistant message."""
-        if isinstance(self.completion, str):
-            return self.completion
-        said = [m for m in self.completion if m.get("role") == "assistant"]
-        return text_of(said[-1].get("content")) if said else ""
+        said = self._said
+        if isinstance(said, str):
+            return said
+        own = [m for m in said if m.get("role") == "assistant"]
+        return text_of(own[-1].get("content")) if own else ""
 
     @property
     def prompt_text(self) -> str:

@@ -19,6 +19,17 @@ ObjectArray = npt.NDArray[np.object_]
 Record = Mapping[str, Any]
 UnknownPolicy = Literal["keep", "raise", "group-mean"] | float
 
+POLICIES = ("keep", "raise", "group-mean")
+
+
+def check_policy(policy: object, choices: Sequence[str] = POLICIES) -> None:
+    """Refuse what is no policy for unknown scores: one of ``choices`` or a finite number. Raises ``ValueError``."""
+    number = isinstance(policy, (int, float)) and math.isfinite(policy)
+    if policy not in choices if isinstance(policy, str) else not number:
+        names = ", ".join(f'"{c}"' for c in choices)
+        raise ValueError(f"unknown={policy!r}: choose {names} or a finite number")
+
+
 NOT_ASKED = "not asked"
 """The reason of an item that the expression's value did not depend on."""
 
@@ -205,6 +216,7 @@ class Scores:
         ``"keep"`` leaves them unknown; a number stands in for them; ``"group-mean"`` takes the mean of the known
         members of the group (the prompt's rollouts; an all-unknown group stays unknown); ``"raise"`` is an error.
         """
+        check_policy(policy)
         if policy == "keep" or self.known.all():
             return self
         if policy == "raise":
@@ -217,10 +229,8 @@ class Scores:
             mean = segment_sum(np.where(self.known, self.values, 0.0), offsets) / np.maximum(count, 1)
             owner = self.axis.owner_in("prompt")
             fill, known = mean[owner], self.known | (count > 0)[owner]
-        elif isinstance(policy, (int, float)) and math.isfinite(policy):
-            fill, known = np.full(len(self), float(policy)), np.ones(len(self), dtype=np.bool_)
         else:
-            raise ValueError(f'unknown={policy!r}: choose "keep", "raise", "group-mean" or a finite number')
+            fill, known = np.full(len(self), float(policy)), np.ones(len(self), dtype=np.bool_)
         return Scores.of(self.axis, np.where(self.known, self.values, fill), known, self, self.evidence)
 
 

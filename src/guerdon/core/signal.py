@@ -16,6 +16,7 @@ from guerdon.core.errors import SignalError
 from guerdon.core.fingerprint import digest
 from guerdon.core.frame import Frame
 from guerdon.core.interval import Interval
+from guerdon.core.parameters import check_parameters
 from guerdon.core.reward import Reward
 from guerdon.core.rollout import Rollout
 
@@ -145,11 +146,7 @@ class Signal(Reward):
     def __call__(self, *item: Any, **params: Any) -> Any:
         if item:
             return self.function(*item, **{**self.params, **params})
-        for name in params:
-            if name not in self.parameters:
-                raise SignalError(
-                    f"{self.key} has no parameter {name!r}; it has {', '.join(self.parameters) or 'none'}"
-                )
+        check_parameters(self.key, self.function, self.parameters, params)
         made: Signal = self._with(params={**self.params, **params}, name=None)
         return made
 

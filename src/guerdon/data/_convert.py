@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from guerdon.core.rollout import Rollout, Text
+from guerdon.core.rollout import Rollout, Text, not_text
 from guerdon.data._columns import Columns, reader_of
 
 
@@ -62,26 +62,13 @@ class Converter:
 def _messages(value: object, part: str) -> list[Mapping[str, Any]]:
     if value is None:
         raise Refused(f"{part} is missing")
-    if not isinstance(value, list):
-        raise Refused(f"{part} must be text or a list of messages, not {type(value).__name__}")
-    if not value:
+    if isinstance(value, list):  # Parquet fills in keys that other rows have
+        value = [{k: v for k, v in m.items() if v is not None} if isinstance(m, dict) else m for m in value]
+    if problem := not_text(value, part):
+        raise Refused(problem)
+    if not isinstance(value, list) or not value:
         raise Refused(f"{part} is an empty list of messages")
-    return [_message(m, f"{part} message {i}") for i, m in enumerate(value)]
-
-
-def _message(message: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(message, dict):
-        raise Refused(f"{where} must be an object with role and content, not {type(message).__name__}")
-    message = {k: v for k, v in message.items() if v is not None}  # Parquet fills in keys that other rows have
-    if not isinstance(message.get("role"), str):
-        raise Refused(f"{where} has no role")
-    content, calls = message.get("content"), message.get("tool_calls")
-    parts = isinstance(content, list) and all(isinstance(p, dict) for p in content)
-    if content is not None and not isinstance(content, str) and not parts:
-        raise Refused(f"{where}: content must be text or a list of parts, not {type(content).__name__}")
-    if calls is not None and not (isinstance(calls, list) and all(isinstance(c, dict) for c in calls)):
-        raise Refused(f"{where}: tool_calls must be a list of objects")
-    return message
+    return value
 
 
 def _lists(row: Mapping[str, Any], parts: list[tuple[str, str]]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from guerdon.core.rollout import Rollout
 from guerdon.core.scores import Score
 from guerdon.core.signal import Group, signal
 from guerdon.verify._number import find_number
-from guerdon.verify._reading import Part, UngradableError, marked, shown, written
+from guerdon.verify._reading import ParameterError, Part, marked, shown, written
 from guerdon.verify._text import normalised
 
 Gram = tuple[str, ...]
@@ -26,7 +26,7 @@ def step_repeats(rollout: Rollout, *, n: int = 8) -> Sequence[float]:
     [0.0, 0.0, 1.0]
     """
     if n < 1:
-        raise UngradableError(f"n={n}: give a whole number of at least 1")
+        raise ParameterError(f"n={n}: give a whole number of at least 1")
     text = rollout.text if rollout.steps else ""
     earlier: set[Gram] = set()
     shares = []
@@ -91,7 +91,7 @@ def _vote(rollout: Rollout, read: str, extract: str, part: Part) -> tuple[Hashab
         number = find_number(written(rollout, part), extract)  # type: ignore[arg-type]  # find_number checks it
         return (number.value, number.text) if number else (None, None)
     if read != "text":
-        raise UngradableError(f'read={read!r}: choose "number" or "text"')
+        raise ParameterError(f'read={read!r}: choose "number" or "text"')
     found = marked(written(rollout, part), "all" if extract == "auto" else extract)
     return (normalised(found.text), shown(found.text)) if found else (None, None)
 

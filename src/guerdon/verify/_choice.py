@@ -11,6 +11,7 @@ from guerdon.core.scores import Score
 from guerdon.core.signal import signal
 from guerdon.verify._reading import (
     NO_REFERENCE,
+    ParameterError,
     Part,
     UngradableError,
     last_boxed,
@@ -88,7 +89,7 @@ def choice(
         if several == "unknown":
             return Score.unknown("the reply names several options", **seen)
         if several != "wrong":
-            raise UngradableError(f'several={several!r}: choose "wrong" or "unknown"')
+            raise ParameterError(f'several={several!r}: choose "wrong" or "unknown"')
     return Score(float(len(picked.letters) == 1 and picked.letters[0] in known), **seen)
 
 

@@ -12,7 +12,7 @@ import orjson
 from guerdon.core.rollout import Rollout
 from guerdon.core.scores import Score
 from guerdon.core.signal import signal
-from guerdon.verify._reading import Part, UngradableError, shown, written
+from guerdon.verify._reading import ParameterError, Part, shown, written
 
 Kind = Literal["any", "object", "array"]
 
@@ -63,7 +63,7 @@ def json(
     Score(0.0, rule='missing keys', missing=['age'])
     """
     if kind not in _KINDS:
-        raise UngradableError(f'kind={kind!r}: choose "any", "object" or "array"')
+        raise ParameterError(f'kind={kind!r}: choose "any", "object" or "array"')
     source = written(rollout, part)
     if extract == "fence":
         blocks = _FENCE.findall(source)
@@ -114,7 +114,7 @@ def _layout(tags: tuple[Any, ...]) -> tuple[re.Pattern[str], tuple[tuple[str, st
     expected = tuple(_walk(tags, inside=False))
     names = [tag[1:-1] for tag, _ in expected if not tag.startswith("</")]
     if not names or len(set(names)) < len(names) or not all(_NAME.fullmatch(n) for n in names):
-        raise UngradableError(f"tags={tags!r}: give different names of letters, digits, '_', '-' and '.'")
+        raise ParameterError(f"tags={tags!r}: give different names of letters, digits, '_', '-' and '.'")
     return re.compile(rf"</?(?:{'|'.join(map(re.escape, names))})>"), expected
 
 
@@ -129,7 +129,7 @@ def _walk(tags: tuple[Any, ...], inside: bool) -> Iterator[tuple[str, str]]:
 def _frozen(tags: Sequence[Any]) -> tuple[Any, ...]:
     """Tags as hashable data: a name, or a name with the tags inside it."""
     if isinstance(tags, str):
-        raise UngradableError(f"tags={tags!r}: give a list of names")
+        raise ParameterError(f"tags={tags!r}: give a list of names")
     frozen: list[Any] = []
     for tag in tags:
         if isinstance(tag, Mapping):

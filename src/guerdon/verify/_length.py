@@ -9,7 +9,7 @@ from typing import Literal
 from guerdon.core.rollout import Rollout
 from guerdon.core.scores import Score
 from guerdon.core.signal import signal
-from guerdon.verify._reading import Part, UngradableError, written
+from guerdon.verify._reading import ParameterError, Part, written
 
 Unit = Literal["characters", "words", "tokens"]
 
@@ -37,7 +37,7 @@ def length_ratio(rollout: Rollout, *, max: float, unit: Unit = "characters", par
     0.25
     """
     if not 0 < max < math.inf:
-        raise UngradableError(f"max={max}: give a number above 0")
+        raise ParameterError(f"max={max}: give a number above 0")
     count = _count(rollout, unit, part)
     return Score.unknown("the rollout has no tokens") if count is None else min(count / max, 1.0)
 
@@ -69,7 +69,7 @@ def repetition(
     0.75
     """
     if n < 1:
-        raise UngradableError(f"n={n}: give a whole number of at least 1")
+        raise ParameterError(f"n={n}: give a whole number of at least 1")
     text = written(rollout, part).casefold()
     if unit == "words":
         words = text.split()
@@ -87,6 +87,6 @@ def _count(rollout: Rollout, unit: Unit, part: Part) -> int | None:
     if unit == "words":
         return len(written(rollout, part).split())
     if unit != "tokens":
-        raise UngradableError(f'unit={unit!r}: choose "characters", "words" or "tokens"')
+        raise ParameterError(f'unit={unit!r}: choose "characters", "words" or "tokens"')
     counted = rollout.tokens if rollout.tokens is not None else rollout.logprobs
     return None if counted is None else len(counted)

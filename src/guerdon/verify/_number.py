@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from guerdon.core.rollout import Rollout
 from guerdon.core.scores import Score
 from guerdon.core.signal import signal
-from guerdon.verify._reading import NO_REFERENCE, Part, UngradableError, last_boxed, references, shown, written
+from guerdon.verify._reading import NO_REFERENCE, ParameterError, Part, last_boxed, references, shown, written
 
 Extract = Literal["auto", "last", "####", "boxed"]
 Percent = Literal["strip", "scale"]
@@ -105,7 +105,7 @@ def find_number(
     if extract == "boxed":
         return _boxed(text, percent, decimal)
     if extract != "auto":
-        raise UngradableError(f'extract={extract!r}: choose "auto", "last", "####" or "boxed"')
+        raise ParameterError(f'extract={extract!r}: choose "auto", "last", "####" or "boxed"')
     hashes, box = text.rfind("####"), text.rfind("\\boxed")
     if hashes > box:
         found = _after_hashes(text, hashes, percent, decimal)
@@ -222,6 +222,6 @@ def _fraction(whole: str, top: str, bottom: str) -> Fraction | None:
 def _close(value: Exact, gold: Exact, abs_tol: float | str, rel_tol: float | str) -> bool:
     absolute, relative = Fraction(str(abs_tol)), Fraction(str(rel_tol))
     if absolute < 0 or relative < 0:
-        raise UngradableError("a tolerance is at least 0")
+        raise ParameterError("a tolerance is at least 0")
     gap, size = abs(Fraction(value) - gold), abs(Fraction(gold))
     return gap <= absolute or gap <= relative * size

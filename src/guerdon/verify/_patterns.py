@@ -10,7 +10,7 @@ from typing import Any, Literal
 from guerdon.core.rollout import Rollout
 from guerdon.core.scores import Score
 from guerdon.core.signal import signal
-from guerdon.verify._reading import Part, UngradableError, shown, written
+from guerdon.verify._reading import ParameterError, Part, UngradableError, shown, written
 
 MAX_PATTERN = 2_000
 """Characters of a regular expression."""
@@ -25,13 +25,13 @@ def regex(rollout: Rollout, *, pattern: str, mode: Literal["search", "full"] = "
     r"""1 if the regular expression matches somewhere in the text (``"search"``) or all of it (``"full"``), else 0.
 
     RE2 syntax: no look-around and no back-references, and in return linear time on any text. A pattern that does not
-    compile, or is longer than 2,000 characters, makes every score unknown.
+    compile, or is longer than 2,000 characters, is a `SignalError` that ends the run.
 
     >>> regex(Rollout("Meet at 14:30."), pattern=r"\b\d{2}:\d{2}\b")
     Score(1.0, matched='14:30', rule='search')
     """
     if mode not in ("search", "full"):
-        raise UngradableError(f'mode={mode!r}: choose "search" or "full"')
+        raise ParameterError(f'mode={mode!r}: choose "search" or "full"')
     found = _matched(_compiled(pattern), written(rollout, part), mode)
     return Score(0.0, matched=None, rule=mode) if found is None else Score(1.0, matched=shown(found), rule=mode)
 
@@ -78,7 +78,7 @@ def _compiled(pattern: str) -> Any:
     import re2
 
     if len(pattern) > MAX_PATTERN:
-        raise UngradableError(f"a pattern has at most {MAX_PATTERN} characters, not {len(pattern)}")
+        raise ParameterError(f"a pattern has at most {MAX_PATTERN} characters, not {len(pattern)}")
     options = re2.Options()
     options.max_mem = _MAX_MEMORY
     options.log_errors = False
@@ -86,7 +86,7 @@ def _compiled(pattern: str) -> Any:
         return re2.compile(pattern, options)
     except re2.error as error:
         cause = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
-        raise UngradableError(f"pattern {pattern!r:.80} is not in RE2 syntax: {cause}") from error
+        raise ParameterError(f"pattern {pattern!r:.80} is not in RE2 syntax: {cause}") from error
 
 
 def _matched(compiled: Any, text: str, mode: str) -> str | None:

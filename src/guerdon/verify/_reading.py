@@ -8,8 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from guerdon.core.errors import GuerdonError
+from guerdon.core.errors import GuerdonError, SignalError
 from guerdon.core.rollout import Rollout
+from guerdon.verify._braces import matching_brace
 
 Part = Literal["final", "text"]
 """``"final"``: the last thing the policy said. ``"text"``: all that it wrote. Tool output is in neither."""
@@ -22,6 +23,10 @@ _SHOWN = 200
 
 class UngradableError(GuerdonError, ValueError):
     """A rollout that a verifier refuses: its text is too long, or its reference answer is of no usable kind."""
+
+
+class ParameterError(SignalError, UngradableError):
+    """A parameter that no text could be graded with. It ends the run, since the next rollout would fare no better."""
 
 
 class Marked(NamedTuple):
@@ -38,7 +43,7 @@ def written(rollout: Rollout, part: Part = "final") -> str:
     elif part == "text":
         text = rollout.text
     else:
-        raise UngradableError(f'part={part!r}: choose "final" or "text"')
+        raise ParameterError(f'part={part!r}: choose "final" or "text"')
     if len(text) > MAX_CHARS:
         raise UngradableError(f"the text has {len(text):,} characters, more than the {MAX_CHARS:,} that are graded")
     return text
@@ -88,7 +93,7 @@ def marked(text: str, how: str = "all") -> Marked | None:
     elif how.startswith("<") and how.endswith(">") and len(how) > 2:
         found = _last_tag(text, how[1:-1])
     else:
-        raise UngradableError(f'extract={how!r}: choose "all", "line", "boxed", "####" or a tag such as "<answer>"')
+        raise ParameterError(f'extract={how!r}: choose "all", "line", "boxed", "####" or a tag such as "<answer>"')
     found = found.strip() if found is not None else ""
     return Marked(found, how) if found else None
 
@@ -105,21 +110,8 @@ def last_boxed(text: str) -> str | None:
     start += len("\\boxed")
     while text[start : start + 1] == " ":
         start += 1
-    if text[start : start + 1] != "{":
-        return None
-    depth, at = 0, start
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 1  # the next character is escaped
-        elif char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if not depth:
-                return text[start + 1 : at]
-        at += 1
-    return None
+    end = matching_brace(text, start) if text.startswith("{", start) else -1
+    return None if end < 0 else text[start + 1 : end]
 
 
 def _after_hashes(text: str) -> str | None:
