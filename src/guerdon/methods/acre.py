@@ -20,7 +20,7 @@ Table = tuple[float, float, float, float]
     "acre-option-shuffle-consistency",
     family="verify",
     name="ACRE: Answer-Consistent Reinforcement Learning",
-    source="arXiv:2510.10104 (2025)",
+    source="Huang et al. 2025, arXiv:2510.10104",
     evidence="secondary",
 )
 def acre(

@@ -14,7 +14,7 @@ from guerdon.shape import clip, contrasting, fallback, group_statistic, known, w
     "audio-rubrics",
     family="judge",
     name="AudioRubrics: per-group evolving rubric reward",
-    source="AudioRubrics (released code, tianyi-lab)",
+    source="Yu et al. 2026, arXiv:2608.02831 (released code)",
     evidence="code-read",
 )
 def audio_rubrics(

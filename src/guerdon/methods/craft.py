@@ -14,7 +14,7 @@ from guerdon.shape import items, weighted_mean
     "craft-answer-faithful-traces",
     family="judge",
     name="CRAFT: Calibrated Reasoning with Answer-Faithful Traces",
-    source="arXiv:2602.01348 (2026)",
+    source="Liu et al. 2026, arXiv:2602.01348",
     evidence="secondary",
 )
 def craft(

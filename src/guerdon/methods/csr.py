@@ -16,7 +16,7 @@ from guerdon.shape import vote_share
     "csr-semantic-calibration",
     family="consensus",
     name="CSR: calibration with semantic reward",
-    source="arXiv:2605.15588 (2026)",
+    source="Yu et al. 2026, arXiv:2605.15588",
     evidence="abstract-only",
 )
 def csr(correct: Reward, cluster: Reward, *, weight: float = 0.5) -> Reward:

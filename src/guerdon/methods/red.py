@@ -25,7 +25,8 @@ def red(
     kept. ``log_ratio``: per token.
 
     Traps: scores of prefixes are noisy in a model trained on whole answers; a baseline on the scale of sequences puts
-    nearly the same constant on all tokens (a reproduction collapsed): use it with `credit.gae`, or centre per token.
+    nearly the same constant on all tokens (a reproduction collapsed): use it with `credit.gae`, or centre per token. A
+    token that the model's own tokenizer does not end on repeats the score before it, and gets 0; padding is no token.
     """
     spread = credit.potential_shaping(prefix, empty, absorb=False) * share
     if share != 1.0:

@@ -13,7 +13,7 @@ from guerdon.methods._registry import method
     "rltr-transfer-reward",
     family="verify",
     name="RLTR: Reinforcement Learning with Transferable Reward",
-    source="arXiv:2602.08489 (2026)",
+    source="Lee et al. 2026, arXiv:2602.08489",
     evidence="secondary",
 )
 def rltr(

@@ -39,7 +39,8 @@ def salmon(
     the KL term, by 10 before GAE: ``scale``. Its per-token ``-0.01 max(log pi - log pi_ref, 0)`` belongs to the
     trainer. Shape ``(rollouts,)``.
 
-    Trap: the length bonus, up to 4, dominates the reward model's scale.
+    Traps: the length bonus, up to 4, dominates the reward model's scale; a principle and its negation must be phrased
+    alike, or the label follows the wording.
     """
     share: Reward = minimum(length * as_reward(multiplier) / full, as_reward(most))
     return (score + share * bonus - unfinished * penalty) * scale

@@ -12,7 +12,7 @@ from guerdon.methods._registry import method
     "taco-dapr-ogar",
     family="credit",
     name="TACO: differential answer probes and outcome-gated routing",
-    source="TACO (paper summary)",
+    source="Feng et al. 2026, arXiv:2606.30251 (paper summary)",
     evidence="secondary",
 )
 def taco(correct: Reward, before: Reward, after: Reward, *, weight: float = 1.0, eps: float = 1e-6) -> Reward:
@@ -26,7 +26,7 @@ def taco(correct: Reward, before: Reward, after: Reward, *, weight: float = 1.0,
     ``d`` everywhere: the tool part is 0.
 
     Traps: greedy probes hide partial gains; probes must not enter the training context; the last call always looks
-    useful if the answer is copied from it. Trades bias.
+    useful if the answer is copied from it; parallel calls share their probes. Trades bias.
     """
     gain = after - before
     routed = when(correct, gain == 1.0, gain == -1.0)

@@ -14,7 +14,7 @@ from guerdon.methods._registry import method
     "trace-turn-credit",
     family="credit",
     name="TRACE: Turn-level Reward Assignment via Credit Estimation",
-    source="TRACE (re-implementation notes)",
+    source="Tao et al. 2026, arXiv:2607.13988 (re-implementation notes)",
     evidence="secondary",
 )
 def trace(

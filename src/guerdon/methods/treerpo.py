@@ -23,6 +23,7 @@ def treerpo(outcome: Reward, node: Reward, *, prune: float = 0.1) -> Reward:
     ``credit.node_relative(scale="std")`` is GRPO's.
 
     Traps: shared prefixes appear in several rollouts: `credit.node_share` weights them once. Early stops give unequal
-    fan-out: the mean is over children. Division by the spread trades bias.
+    fan-out: the mean is over children. Steps of a fixed number of tokens cut sentences; a tree costs ``N^D`` samples.
+    Division by the spread trades bias.
     """
     return credit.node_relative(outcome, node, scale="bernoulli", prune=prune)

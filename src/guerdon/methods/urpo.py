@@ -14,7 +14,7 @@ from guerdon.shape import affine, choose, kendall
     "urpo-player-referee",
     family="judge",
     name="URPO: Unified Reward and Policy Optimization",
-    source="arXiv:2507.17515 (2025)",
+    source="Lu et al. 2025, arXiv:2507.17515",
     evidence="secondary",
 )
 def urpo(kind: Reward, correct: Reward, agreement: Reward, self_score: Reward) -> Reward:
