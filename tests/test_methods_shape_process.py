@@ -321,7 +321,7 @@ def test_the_relative_drop_in_perplexity_is_added_with_a_small_weight():
     rows = [{"ok": 1, "alone": 2.0, "given": 1.5}, {"ok": 1, "alone": 1.5, "given": 4.0}]
     expr = self_aligned(C("ok"), C("alone"), C("given"))
     assert values(expr, rows) == pytest.approx([1.05, 0.8])
-    plain = self_aligned(C("ok"), C("alone"), C("given"), relative=False)
+    plain = self_aligned(C("ok"), C("alone"), C("given"), form="difference")
     assert values(plain, rows[:1]) == pytest.approx([1.1])
     fading = self_aligned(C("ok"), C("alone"), C("given"), C("step"), over=100)
     assert values(fading, [{**rows[0], "step": 50}]) == pytest.approx([1.025])
