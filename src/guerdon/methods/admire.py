@@ -33,16 +33,16 @@ def admire(
 ) -> Reward:
     """Step rewards: ``R_out 1[t = T] + c hit_t`` in a success; ``b k / K + c hit_t`` in a failure.
 
-    ``outcome``: 0/1 per rollout; ``hits``: 0/1 on the step axis (`milestone_hits`); ``milestones``: ``K`` per
-    rollout, 0 while no success is known, and then the outcome alone. ``k``: hits of the whole trajectory, so every
-    step of a failure has the same floor. With ``over``, ``b`` and ``c`` fall linearly to 0 at that training
-    ``step``. Advantage: `admire_advantage`. The concrete form and its constants are our reading.
+    ``outcome``: 0/1 per rollout; ``hits``: 0/1 on the step axis (`milestone_hits`); ``milestones``: ``K`` per rollout,
+    0 while no success is known, and then the outcome alone. ``k``: hits of the whole trajectory, so every step of a
+    failure has the same floor; more than ``K``: unknown. With ``over``, ``b`` and ``c`` fall linearly to 0 at that
+    training ``step``. Advantage: `admire_advantage`. The concrete form and its constants are our reading.
 
     Traps: matching descriptions is no check of the state, so narration is paid; a correct other order is not
     recognised; the floor of a failure exceeds a success' steps without a hit.
     """
     weight = as_reward(1.0) if over is None else anneal(as_reward(step), over=over)
-    reached = when(milestones > 0.0, hits.sum() / milestones, 0.0)
+    reached = when(milestones > 0.0, (hits.sum() / milestones).within(0.0, 1.0), 0.0)
     extra = when(milestones > 0.0, hits * bonus, 0.0) * weight
     return credit.pay_last(extra + when(outcome, 0.0, reached * floor) * weight, outcome)
 

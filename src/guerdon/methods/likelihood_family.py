@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from guerdon import credit
@@ -22,15 +23,16 @@ Kind = Literal["prob", "avgprob", "logprob", "avglogprob", "inv_ppl", "jepo"]
 def likelihood_reward(logprobs: Reward, *, kind: Kind = "logprob") -> Reward:
     """A reward from the log-probabilities ``log p_t`` of the reference answer's tokens, teacher-forced after the chain.
 
-    ``logprobs`` (at most 0) lie on an axis under the rollout, natural logarithm. ``logprob``: their sum, the only
-    one that works for short and for long answers; ``avglogprob``: mean; ``prob``: ``exp`` of the sum (VeriFree);
-    ``avgprob``: mean of ``p_t`` (RLPR); ``inv_ppl``: ``exp`` of the mean (NOVER); ``jepo``: ``log (1/G) sum_i
-    exp(sum log p)``, one value per group. No tokens: unknown. Advantage: `likelihood_advantage`.
+    ``logprobs`` lie on an axis under the rollout, natural logarithm; one above 0 makes its chain unknown. ``logprob``:
+    their sum, the only one that works for short and for long answers; ``avglogprob``: mean; ``prob``: ``exp`` of the
+    sum (VeriFree); ``avgprob``: mean of ``p_t`` (RLPR); ``inv_ppl``: ``exp`` of the mean (NOVER); ``jepo``: ``log (1/G)
+    sum_i exp(sum log p)``, one value per group. No tokens: unknown. Advantage: `likelihood_advantage`.
 
     Traps: a probability of many tokens vanishes; the answer's tokens must be split as they were trained; long-form
     chains collapse to a few tokens; the answer's tokens take no part in the policy gradient, and the reward's own
     gradient is a second term of the loss.
     """
+    logprobs = logprobs.within(-math.inf, 0.0)
     kinds = {
         "logprob": lambda: logprobs.sum(to="rollout"),
         "avglogprob": lambda: logprobs.mean(to="rollout"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from guerdon import credit
+from guerdon.core.operators import when
 from guerdon.core.reward import Reward
 from guerdon.methods._registry import method
-from guerdon.shape import fallback
+from guerdon.shape import known
 
 
 @method(
@@ -31,8 +32,9 @@ def ppr(process: Reward, outcome: Reward) -> Reward:
 def ppr_tokens(process: Reward, outcome: Reward, tokens: Reward) -> Reward:
     """Token rewards: ``r_hat`` on each step's last token, plus the outcome on the rollout's last; else 0.
 
-    A step without a score adds 0 here, by the method's definition. ``tokens``: any score on the token axis.
+    A step without a score adds 0 here, by the method's definition; one whose score lies outside [0, 1] makes its
+    rollout unknown. ``tokens``: any score on the token axis.
     """
-    steps = credit.spread(fallback(ppr(process, outcome), 0.0), tokens, how="last")
-    paid: Reward = credit.pay_last(steps, outcome)
+    steps = credit.spread(when(known(process), ppr(process, outcome), 0.0), tokens, how="last")
+    paid: Reward = credit.pay_last(steps, outcome.within(0.0, 1.0))
     return paid

@@ -78,7 +78,9 @@ def uct(value: float, parent_visits: int, visits: int, *, c: float = 0.7) -> flo
 
 
 def backed_up(values: FloatArray, visits: FloatArray) -> float:
-    """A parent's value: the visit-weighted mean of its children's, ``sum V_c N_c / sum N_c``."""
+    """A parent's value: the visit-weighted mean of its children's, ``sum V_c N_c / sum N_c``; one must have a visit."""
+    if not visits.sum() > 0:
+        raise ValueError("no child has a visit yet")
     return float(values @ visits / visits.sum())
 
 

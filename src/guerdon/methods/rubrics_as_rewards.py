@@ -42,15 +42,15 @@ def _weight(name: str) -> Score:
 def rubrics_as_rewards(met: Reward, weights: Reward | None = None) -> Reward:
     """Explicit form: ``r = sum_j w_j c_j / sum_j w_j`` over the items with a verdict, in [0, 1], on the rollout axis.
 
-    ``met``: 0/1 verdicts on the criterion axis; ``weights`` beside them, by default `category_weights` of the column
-    ``categories`` (essential 1, important 0.7, optional 0.3, pitfall 0.9). An item without a verdict leaves both
-    sums, and the number of known ones is evidence; none left, no items or no weight: unknown, never 0 / 0.
-    `rubric_rating` is the implicit form, the better one in the source.
+    ``met``: 0/1 verdicts on the criterion axis (one outside [0, 1] is no verdict); ``weights`` beside them, by default
+    `category_weights` of the column ``categories`` (essential 1, important 0.7, optional 0.3, pitfall 0.9). An item
+    without a verdict leaves both sums, and the number of known ones is evidence; none left, no items or no weight:
+    unknown, never 0 / 0. `rubric_rating` is the implicit form, the better one in the source.
 
     Traps: a pitfall phrased negatively turns the sign; verdicts left out make a lenient judge of a failing parser, so
     watch their number; prompts with few items vary more; long answers meet more items.
     """
-    return weighted_items(met, category_weights if weights is None else weights, missing="skip")
+    return weighted_items(met.within(0.0, 1.0), category_weights if weights is None else weights, missing="skip")
 
 
 def rubric_rating(rating: Reward, *, from_zero: bool = False) -> Reward:

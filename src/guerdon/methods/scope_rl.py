@@ -15,7 +15,7 @@ from guerdon.shape import affine, group_statistic, items, log, until
     "scope-rl",
     family="verify",
     name="SCOPE-RL: prefix-decomposed scaffold rewards and quality-aware process rewards",
-    source="SCOPE-RL (tokencraft-lab), from a reproduction note",
+    source="Liu et al. 2026, arXiv:2607.11506 (a reproduction's notes)",
     evidence="secondary",
 )
 def scope_rl(sub: Reward, correct: Reward, *, share: float = 0.5) -> Reward:
@@ -45,12 +45,13 @@ def process_quality(
     """``R_QPR``: 0 if wrong, else ``S_u prod_k (1 - lam_k r_k) / (1 + alpha ln(N + 1))``.
 
     ``labels`` on the step axis: 0 useful, 1 mechanical, 2 redundant, 3 reversion, 4 error, asked of right solutions
-    only. ``S_u`` and ``r_k`` are the shares of the ``N`` steps, ``penalties`` the ``lam_k`` of classes 1 to 4, below
-    1. No steps: 0. The constants were not published. Traps: the judge's splitting decides ``N``; the scale differs
-    from a 0/1 outcome's.
+    only. ``S_u`` and ``r_k`` are the shares of the ``N`` steps, ``penalties`` the ``lam_k`` of classes 1 to 4, below 1.
+    No steps: 0; a label outside 0 to 4 is unknown. The constants were not published. Traps: the judge's splitting
+    decides ``N``; the scale differs from a 0/1 outcome's.
     """
     if len(penalties) != 4 or not all(0 <= p < 1 for p in penalties):
         raise ValueError(f"process_quality needs four penalties in [0, 1), not {list(penalties)}")
+    labels = labels.within(0.0, 4.0)
     quality = (labels == 0.0).mean()
     for kind, penalty in enumerate(penalties, start=1):
         quality = quality * affine((labels == float(kind)).mean(), -penalty, 1.0)

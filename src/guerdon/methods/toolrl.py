@@ -121,4 +121,4 @@ def toolrl(form: Reward, correctness: Reward | None = None) -> Reward:
     are compared whole; duplicate calls only lose in the name term; a call of the right name with no parameter in common
     counts as unmatched; two empty parameter lists count as equal.
     """
-    return form + (tool_match if correctness is None else correctness)
+    return form.within(0.0, 1.0) + (tool_match if correctness is None else correctness)

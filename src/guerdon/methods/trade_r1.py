@@ -32,6 +32,7 @@ def trade_r1(
     Traps: ``s`` is also a hidden bonus of `semantic_bonus`, which centring within the group does not remove; a judge
     of the same model as the policy inflates ``s``; a return of exactly 0 carries no semantic signal.
     """
+    semantic = semantic.within(0.0, 1.0)
     if effect == "dynamic":
         return when(returns > 0.0, returns * (semantic + 0.5), returns * (2.0 - semantic))
     if effect == "fixed":

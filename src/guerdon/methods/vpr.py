@@ -41,11 +41,11 @@ def vpr(
 
     In the first two modes a *rollout* is one candidate, and the candidates of one state are a group (K = 4):
     ``"group_whiten"`` (the code's default): ``c_k / (std + eps)``, ``c_k = r_k - mean``; ``"mean_then_batch_whiten"``:
-    ``(c - mean_batch c) / std_batch c`` over the rows of groups with spread (``std > 1e-8``). Groups without spread get
-    0, a lone candidate is unknown: neither trains. Population deviations. ``"turn"``: ``reward`` on the step
-    axis, standardised over all rows of the batch at the same turn, or over the whole batch where fewer than ``least``
-    have it; no row is skipped. ``success`` 0/1: ``outcome_scale`` more on the last turn, before normalising; give 0
-    to a candidate that does not end the episode. `committed` picks the candidate that is played.
+    ``(c - mean_batch c) / std_batch c`` (no epsilon) over the rows of groups with spread. Groups without spread (``std
+    <= 1e-8``) get 0, a lone candidate is unknown: neither trains. Population deviations. ``"turn"``: ``reward`` on the
+    step axis, standardised over all rows of the batch at the same turn, or over the whole batch where fewer than
+    ``least`` have it; no row is skipped. ``success`` 0/1: ``outcome_scale`` more on the last turn, before normalising;
+    give 0 to a candidate that does not end the episode. `committed` picks the candidate that is played.
 
     Traps: padding rows must be left out, not scored 0; playing the best of K shifts the states that are visited; the
     oracle's errors become bias: keep its reliability on record.
@@ -57,9 +57,9 @@ def vpr(
         reward = reward + bonus if reward.axis == "rollout" else credit.pay_last(reward, bonus)
     if mode == "turn":
         return turn_relative(reward, least=least, eps=eps)
-    if mode == "group_whiten":
-        return shape.zscore(reward, eps=eps)
     centred, informative = shape.centre(reward), shape.group_statistic(reward, "std") > 1e-8
+    if mode == "group_whiten":
+        return when(informative, shape.zscore(reward, eps=eps), centred * 0.0)
     return when(informative, credit.batch_whiten(shape.only(centred, informative), ddof=0, eps=0.0), centred * 0.0)
 
 
@@ -72,9 +72,8 @@ def turn_relative(x: Scores, *, least: int = 4, eps: float = 1e-8) -> Scores:
     enough = turns.members >= least
     middle, width = np.where(enough, turns.mean, mean), np.where(enough, turns.std(), spread)
     flat = turns.at(np.where(enough, turns.flat, spread == 0.0)).astype(bool)
-    return settled(
-        x.axis, np.where(flat, 0.0, (x.values - turns.at(middle)) / (turns.at(width) + eps)), x.known, x.reasons
-    )
+    off = (x.values - turns.at(middle)) / np.where(flat, 1.0, turns.at(width) + eps)
+    return settled(x.axis, np.where(flat, 0.0, off), x.known, x.reasons)
 
 
 def committed(grades: Sequence[float | None], rng: np.random.Generator) -> int | None:
