@@ -135,7 +135,7 @@ def test_the_filter_allows_its_list_and_nothing_else():
     for machine, arch in (("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)):
         code = job_filter(machine)
         allowed = set(allowed_calls(machine).values())
-        special = {53, 157, 16, 56, 435} if machine == "x86_64" else {199, 167, 29, 220, 435}
+        special = {53, 157, 16, 72, 56, 435} if machine == "x86_64" else {199, 167, 29, 25, 220, 435}
         for number in range(600):
             if number not in special:
                 assert _verdict(code, number, arch=arch) == (ALLOW if number in allowed else EPERM), (machine, number)
@@ -146,8 +146,13 @@ def test_the_filter_looks_at_the_arguments_that_matter():
     assert _verdict(code, 56, (17,)) == ALLOW
     assert _verdict(code, 56, (0x10000000 | 17,)) == EPERM
     assert _verdict(code, 435) == ENOSYS
-    assert _verdict(code, 53, (1,)) == ALLOW
-    assert _verdict(code, 53, (2,)) == EPERM
+    assert _verdict(code, 53, (1, 1)) == ALLOW
+    assert _verdict(code, 53, (2, 1)) == EPERM
+    assert [_verdict(code, 53, (1, kind | 0x80000)) for kind in (1, 2, 3, 5)] == [ALLOW, EPERM, EPERM, ALLOW]
+    assert _verdict(code, 53, (1, 1 | 0x100000)) == EPERM
+    assert [_verdict(code, 72, (3, command)) for command in (1030, 4, 6, 1024, 1026, 1031, 8)] == [ALLOW] * 3 + [
+        EPERM
+    ] * 4
     assert _verdict(code, 157, (15,)) == ALLOW
     assert _verdict(code, 157, (22,)) == EPERM
     assert _verdict(code, 16, (0, 0x5401)) == ALLOW

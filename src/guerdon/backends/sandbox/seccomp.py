@@ -19,6 +19,12 @@ _EPERM, _ENOSYS, _ENOTTY = 0x00050001, 0x00050026, 0x00050019
 _AUDIT_ARCH: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS|NEWCGROUP|NEWUTS|NEWIPC|NEWUSER|NEWPID|NEWNET
 _AF_UNIX = 1
+# SOCK_STREAM and SOCK_SEQPACKET with any of SOCK_NONBLOCK and SOCK_CLOEXEC. A pair of datagram sockets could still send
+# to an address: to whatever listens on a path that a job can see.
+_PAIR_TYPES: Final = tuple(kind | flags for kind in (1, 5) for flags in (0, 0x800, 0x80000, 0x80800))
+# F_DUPFD to F_SETLKW, F_OFD_GETLK to F_OFD_SETLKW, F_DUPFD_CLOEXEC, F_GETPIPE_SZ. Leases and notices on the host's
+# files, larger pipes and signals on input: no.
+_FCNTLS: Final = (*range(8), 36, 37, 38, 1030, 1032)
 # FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TCGETS, TIOCGWINSZ: what files and event loops ask. TIOCSTI and the rest: no.
 _IOCTLS: Final = (0x541B, 0x5421, 0x5451, 0x5450, 0x5401, 0x5413)
 # PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_GET_NO_NEW_PRIVS, PR_SET_VMA (malloc names its arenas), PR_CAPBSET_READ
@@ -49,9 +55,10 @@ def job_filter(machine: str | None = None, *, allow_exec: bool = False) -> bytes
     ]
     program += _when(special["clone"], _unless_any_bit(0, _NEW_NAMESPACES))
     program += _when(special["clone3"], [(_RETURN, 0, 0, _ENOSYS)])  # arguments in memory: make libc fall back to clone
-    program += _when(special["ioctl"], _only_values(1, _IOCTLS, _ENOTTY))
-    program += _when(special["prctl"], _only_values(0, _PRCTLS, _EPERM))
-    program += _when(special["socketpair"], _only_values(0, (_AF_UNIX,), _EPERM))
+    program += _when(special["ioctl"], _only_values({1: _IOCTLS}, _ENOTTY))
+    program += _when(special["fcntl"], _only_values({1: _FCNTLS}, _EPERM))
+    program += _when(special["prctl"], _only_values({0: _PRCTLS}, _EPERM))
+    program += _when(special["socketpair"], _only_values({0: (_AF_UNIX,), 1: _PAIR_TYPES}, _EPERM))
     numbers = set(allowed_calls(machine).values())
     if allow_exec:
         numbers |= {special["execve"], special["execveat"]}
@@ -71,9 +78,13 @@ def _unless_any_bit(argument: int, bits: int) -> list[Instruction]:
     return [_argument(argument), (_JUMP_SET, 0, 1, bits), (_RETURN, 0, 0, _EPERM), (_RETURN, 0, 0, _ALLOW)]
 
 
-def _only_values(argument: int, values: tuple[int, ...], otherwise: int) -> list[Instruction]:
-    tests = [(_JUMP_EQUAL, len(values) - position, 0, value) for position, value in enumerate(values)]
-    return [_argument(argument), *tests, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, _ALLOW)]
+def _only_values(allowed: dict[int, tuple[int, ...]], otherwise: int) -> list[Instruction]:
+    """`allowed`: argument -> the values it may have, each of them for the call to be allowed."""
+    body: list[Instruction] = []
+    for argument, values in allowed.items():
+        tests = [(_JUMP_EQUAL, len(values) - position, 0, value) for position, value in enumerate(values)]
+        body += [_argument(argument), *tests, (_RETURN, 0, 0, otherwise)]
+    return [*body, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _ranges(numbers: set[int]) -> list[tuple[int, int]]:

@@ -25,6 +25,7 @@ _WARM: Final = (
 )  # fmt: skip
 _BOOT: Final = "import sys; sys.path.insert(0, {folder!r}); from inside.fork_server import main; main({descriptor})"
 _STACK_BYTES: Final = 64 * MIB
+_SIGNALS: Final = 1024  # queued signals and POSIX timers
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,11 @@ def job_limits(limits: Limits, address_space: int | None = None) -> dict[str, An
             "RLIMIT_FSIZE": limits.file_bytes,
             "RLIMIT_NOFILE": limits.open_files,
             "RLIMIT_STACK": min(_STACK_BYTES, limits.memory_bytes),
-            "RLIMIT_CORE": 0,
+            "RLIMIT_CORE": 1,  # unlike 0, this also keeps a host's dump program from being started
+            "RLIMIT_SIGPENDING": _SIGNALS,
+            "RLIMIT_MEMLOCK": 0,
+            "RLIMIT_MSGQUEUE": 0,
+            "RLIMIT_NICE": 0,
+            "RLIMIT_RTPRIO": 0,
         },
     }

@@ -30,15 +30,19 @@ DESCRIPTORS = 7  # stdin, stdout, stderr, payload, reply, from the peer job, to 
 def main(control_descriptor: int) -> NoReturn:
     """Set up, report, serve; never returns."""
     control = _socket.socket(fileno=control_descriptor)
+    _ready(control).serve()
+    os._exit(0)
+
+
+def _ready(control: _socket.socket) -> Server:
+    """What is named here alone, and not in `main`, is out of the frames that a job can walk up to."""
     config: dict[str, Any] = json.loads(control.recv(1 << 20))
     report = jail.Report()
     try:
-        server = _start(control, config, report)
+        return _start(control, config, report)
     except OSError as error:
         control.send(json.dumps({"error": str(error), "enabled": report.enabled}).encode())
         os._exit(3)
-    server.serve()
-    os._exit(0)
 
 
 def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report) -> Server:
@@ -249,6 +253,7 @@ class Server:
             os.setresgid(self.user, self.user, self.user)
             os.setresuid(self.user, self.user, self.user)
         kernel.drop_capabilities()
+        kernel.forbid_dumps()
         kernel.die_with_parent()
         self.filter.load()
 

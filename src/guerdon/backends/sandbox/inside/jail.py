@@ -52,6 +52,7 @@ def enclose(readable: list[str], report: Report) -> None:
     ):
         kernel.unshare(flag)
         report.enabled.append(name)
+    kernel.name_host(b"sandbox")
     kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     root = _empty_root(readable)
     for path in readable:
@@ -109,3 +110,4 @@ def _make_devices(root: str) -> None:
         with open(f"{root}/dev/{name}", "w"):
             pass
         kernel.mount(f"/dev/{name}", f"{root}/dev/{name}", None, kernel.MS_BIND)
+        _remount_read_only(f"{root}/dev/{name}", kernel.MS_NOSUID)  # mode, owner and times are the host's own

@@ -17,7 +17,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 MNT_DETACH = 2
 
-_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 22, 24, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 _SECCOMP_MODE_FILTER, _SIGKILL = 2, 9
 _CAPABILITY_VERSION_3 = 0x20080522
 _LAST_CAPABILITY = 40
@@ -59,6 +59,16 @@ def enter_root(folder: str) -> None:
 def die_with_parent() -> None:
     """SIGKILL for this process when the thread that started it ends."""
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(_SIGKILL), 0, 0, 0), "prctl PDEATHSIG")
+
+
+def name_host(name: bytes) -> None:
+    """sethostname(2), in a UTS namespace of our own."""
+    _checked(_libc.sethostname(name, len(name)), "sethostname")
+
+
+def forbid_dumps() -> None:
+    """No core of this process, whatever the host's core pattern starts for one; until an exec."""
+    _checked(_libc.prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0), 0, 0, 0), "prctl DUMPABLE")
 
 
 class _CapabilityHeader(ctypes.Structure):
