@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import select
 import time
-from typing import Final
+from typing import Final, Protocol
 
 from .result import Infrastructure, Limits, Result, State
-from .server import Ended, ForkServer
+from .server import Ended
 
 _CHUNK: Final = 1 << 16
 _GRACE_SECONDS: Final = 5.0
@@ -16,12 +16,36 @@ _QUIET_SECONDS: Final = 0.03
 MAX_REPLY_BYTES: Final = 8 << 20
 
 
+class HasDescriptor(Protocol):
+    """What can be waited for."""
+
+    def fileno(self) -> int: ...
+
+
+class Starts(Protocol):
+    """What starts one job and ends it: a fork server, or a sandbox made for the job."""
+
+    @property
+    def control(self) -> HasDescriptor:
+        """Ready when `ended` has something to say."""
+
+    def pipe(self) -> tuple[int, int]: ...
+
+    def submit(self, role: str, limits: Limits, descriptors: list[int], address_space: int | None = None) -> None: ...
+
+    def ended(self) -> Ended: ...
+
+    def kill_job(self) -> None: ...
+
+    def killed_for_memory(self) -> bool: ...
+
+
 class Job:
     """One job in flight: its pipes on our side, what it has written, and why we killed it if we did."""
 
     def __init__(
         self,
-        server: ForkServer,
+        server: Starts,
         role: str,
         payload: bytes,
         limits: Limits,
@@ -32,7 +56,6 @@ class Job:
     ) -> None:
         """Start it. `peer`: descriptors to read from and write to the job on the other side."""
         self.server, self.limits = server, limits
-        self.started = time.monotonic()
         self.killed: State | None = None
         self.end: Ended | None = None
         self._written: dict[int, bytearray] = {}
@@ -48,6 +71,7 @@ class Job:
             spare = theirs[0]
             descriptors = [*theirs, *(peer or (spare, spare))]
             server.submit(role, limits, descriptors, address_space)
+            self.started = time.monotonic()
         except BaseException:
             self.close()
             raise
@@ -56,14 +80,14 @@ class Job:
                 os.close(descriptor)
 
     def _to_job(self, data: bytes) -> int:
-        reading, writing = os.pipe2(os.O_CLOEXEC)
+        reading, writing = self.server.pipe()
         os.set_blocking(writing, False)
         self._waiting[writing] = memoryview(data)
         self.write_more(writing)
         return reading
 
     def _from_job(self) -> int:
-        reading, writing = os.pipe2(os.O_CLOEXEC)
+        reading, writing = self.server.pipe()
         os.set_blocking(reading, False)
         self._written[reading] = bytearray()
         return writing

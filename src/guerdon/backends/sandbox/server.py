@@ -98,7 +98,7 @@ class ForkServer:
         return {
             "privileged": config.privileged,
             "readable": list(
-                readable_folders(config.interpreter or _base_interpreter(), config.packages + config.readable)
+                readable_folders(config.interpreter or base_interpreter(), config.packages + config.readable)
             ),
             "packages": list(config.packages),
             "modules": list(config.modules),
@@ -109,6 +109,10 @@ class ForkServer:
             "tmp_options": "mode=1777,",
             "cgroups": self._group.folders if self._group else [],
         }
+
+    def pipe(self) -> tuple[int, int]:
+        """A pipe to or from a job: its reading and its writing end."""
+        return os.pipe2(os.O_CLOEXEC)
 
     def submit(self, role: str, limits: Limits, descriptors: list[int], address_space: int | None = None) -> None:
         """Start a job with these seven descriptors (the caller keeps and closes its own copies)."""
@@ -184,7 +188,7 @@ def _spawn(config: ServerConfig, descriptor: int) -> subprocess.Popen[bytes]:
     if "LD_LIBRARY_PATH" in os.environ:
         environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
     return subprocess.Popen(
-        [config.interpreter or _base_interpreter(), "-I", "-S", "-X", "utf8", "-c", boot],
+        [config.interpreter or base_interpreter(), "-I", "-S", "-X", "utf8", "-c", boot],
         pass_fds=(descriptor,),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -195,7 +199,8 @@ def _spawn(config: ServerConfig, descriptor: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _base_interpreter() -> str:
+def base_interpreter() -> str:
+    """The Python below any virtual environment, or the one that $GUERDON_SANDBOX_PYTHON names."""
     return os.environ.get("GUERDON_SANDBOX_PYTHON") or getattr(sys, "_base_executable", "") or sys.executable
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .drive import Job, drive
+from .drive import Job, Starts, drive
 from .pool import Pool, shared_pool, with_retry
 from .result import Infrastructure, Limits, Refused, Result
-from .server import ForkServer, ServerConfig
+from .server import ServerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Zygote:
         def attempt() -> tuple[Result, Result]:
             candidates, testers = self._pools()
             with candidates.borrow() as server, testers.borrow() as test_server:
-                return _drive_pair(server, test_server, program, tests, limits, test_limits)
+                peers = (*server.pipe(), *server.pipe())
+                return drive_pair(server, test_server, program, tests, limits, test_limits, peers)
 
         return with_retry(attempt)
 
@@ -62,6 +64,11 @@ def run_job(
         with pool.borrow() as server:
             return drive([Job(server, role, payload, limits, stdin=stdin, address_space=address_space)])[0]
 
+    return settled(attempt)
+
+
+def settled(attempt: Callable[[], Result]) -> Result:
+    """What an attempt gives, a second one after a failure of ours; what then fails is a state, not an exception."""
     try:
         return with_retry(attempt)
     except Infrastructure as error:
@@ -70,17 +77,20 @@ def run_job(
         return Result("refused", None, "", "", 0.0, reason=str(error))
 
 
-def _drive_pair(
-    server: ForkServer,
-    test_server: ForkServer,
+def drive_pair(
+    server: Starts,
+    test_server: Starts,
     program: str,
     tests: dict[str, Any],
     limits: Limits,
     test_limits: Limits,
+    peers: tuple[int, int, int, int],
 ) -> tuple[Result, Result]:
-    """Two jobs joined by two pipes. Pipes, not sockets: nothing but bytes can cross them."""
-    to_candidate, from_tester = os.pipe2(os.O_CLOEXEC)
-    to_tester, from_candidate = os.pipe2(os.O_CLOEXEC)
+    """Two jobs joined by two pipes: (the tests' end, the program's end). Pipes, not sockets: only bytes can cross.
+
+    `peers`: reading and writing end of the pipe to the candidate, then of the one to the tester; closed here.
+    """
+    to_candidate, from_tester, to_tester, from_candidate = peers
     jobs: list[Job] = []
     try:
         try:

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from .program import PAYLOAD, REPLY, TO_PEER, read_all
+
+
+def pack(
+    command: Sequence[str],
+    files: Mapping[str, bytes],
+    *,
+    output: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> bytes:
+    """The payload of such a job, made on the other side; see `run`."""
+    sizes = {name: len(content) for name, content in files.items()}
+    order = {"command": list(command), "files": sizes, "output": output, "environment": dict(environment or {})}
+    return b"\n".join((json.dumps(order).encode(), b"".join(files.values())))
 
 
 def run(request: dict[str, Any]) -> NoReturn:

@@ -23,6 +23,7 @@ import time
 from typing import Any, NoReturn
 
 from . import jail, kernel
+from .roles import load_roles
 
 DESCRIPTORS = 7  # stdin, stdout, stderr, payload, reply, from the peer job, to the peer job
 
@@ -65,7 +66,7 @@ def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report)
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     _shield_from_oom(proc, report)
     os.umask(0o022)
-    roles = _roles(config["roles"])  # now: our own files are out of sight behind the walls
+    roles = load_roles(config["roles"])  # now: our own files are out of sight behind the walls
     jail.enclose(config["readable"], report)
     report.enabled += ["seccomp allow-list", "no new privileges", "no capabilities", "rlimits", "pid namespace per job"]
     if as_root:
@@ -79,24 +80,6 @@ def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report)
     gc.freeze()
     control.send(json.dumps({"enabled": report.enabled, "weaker": report.weaker}).encode())
     return server
-
-
-_ROLES = {
-    "program": ("program", "run"),
-    "command": ("command", "run"),
-    "calls": ("candidate", "answer_calls"),
-    "candidate": ("candidate", "serve"),
-    "tester": ("tester", "run"),
-}
-
-
-def _roles(names: list[str]) -> dict[str, Any]:
-    """Only the parts this server will play, to keep what every job has to copy small."""
-    found = {}
-    for name in names:
-        module, function = _ROLES[name]
-        found[name] = getattr(importlib.import_module(f".{module}", __package__), function)
-    return found
 
 
 def _janitor(child: int, control: _socket.socket, cgroups: list[str]) -> NoReturn:
