@@ -28,9 +28,9 @@ def moved(frame: Frame, mask: Mask, source: str, target: str) -> Mask:
     return moved(frame, moved(frame, mask, source, "rollout"), "rollout", target)
 
 
-def whole_groups(frame: Frame, mask: Mask, axis: str) -> Mask:
-    """The mask widened to every item of each group of which any is wanted."""
-    return moved(frame, moved(frame, mask, axis, "prompt"), "prompt", axis)
+def widened(frame: Frame, mask: Mask, axis: str, owner: str) -> Mask:
+    """The mask widened to every item of each ``owner`` (a rollout, or a group: its prompt) of which any is wanted."""
+    return moved(frame, moved(frame, mask, axis, owner), owner, axis)
 
 
 def covers(have: Mask, want: Mask) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from guerdon.core.asking import Asker, Replies
 from guerdon.core.axis import Axis, IntArray
-from guerdon.core.demand import Mask, covers, home, moved, union, whole_groups
+from guerdon.core.demand import Mask, covers, home, moved, union, widened
 from guerdon.core.errors import FailureRateWarning, SpecError
 from guerdon.core.frame import Frame
 from guerdon.core.interval import Interval
@@ -158,8 +158,10 @@ class Run:
     async def _apply(self, node: Apply, mask: Mask) -> Scores:
         traits = node.transform.traits
         place = home(self.frame, node.axis)
-        if traits.groups:
-            mask = None if traits.groups == "batch" else whole_groups(self.frame, mask, place)
+        if traits.groups == "batch":
+            mask = None
+        elif traits.groups:
+            mask = widened(self.frame, mask, place, "rollout" if traits.groups == "rollout" else "prompt")
         got: list[Scores | None] = [None] * len(node.children)
         for stage in stages(node):
             wanted = [self._wanted(node, i, got, mask, place) for i in stage]

@@ -42,8 +42,8 @@ class Traits:
 
     key: str
     version: int | None = None
-    groups: bool | Literal["batch"] = False
-    """Reads whole groups (or the whole batch), so that a demand for one rollout is a demand for all of these."""
+    groups: bool | Literal["rollout", "batch"] = False
+    """Reads whole groups (or rollouts, or the whole batch), so that a demand for one item is one for all of these."""
     range: Callable[..., Interval] | None = None
     """From the arguments, with intervals in place of scores, to the interval of the result."""
     axis: Callable[..., str] | None = None
@@ -164,7 +164,7 @@ def transform(
     key: str | None = None,
     *,
     version: int | None = None,
-    groups: bool | Literal["batch"] = False,
+    groups: bool | Literal["rollout", "batch"] = False,
     range: Callable[..., Interval] | None = None,
     axis: Callable[..., str] | None = None,
     lazy: Laziness | None = None,
@@ -173,10 +173,10 @@ def transform(
     """Turn a pure function ``Scores -> Scores`` into one that also takes rewards and then builds a node.
 
     Parameters annotated with ``Scores`` (also in a sequence or mapping) are operands; all others are parameters, which
-    must be plain data. ``groups=True`` says that it reads whole groups,
-    ``"batch"`` that it reads the whole batch. ``range`` and ``axis`` are called with the
-    function's own arguments, where each operand is its interval or axis name. A function with memory declares
-    ``initial`` (called with its parameters), takes ``state=`` and returns ``(scores, state)``.
+    must be plain data. ``groups=True`` says that it reads whole groups, ``"rollout"`` all items of a rollout,
+    ``"batch"`` the whole batch: what a branch that asks for a part of them would else leave out. ``range`` and ``axis``
+    are called with the function's own arguments, where each operand is its interval or axis name. A function with
+    memory declares ``initial`` (called with its parameters), takes ``state=`` and returns ``(scores, state)``.
 
     >>> from guerdon.core.interval import Interval
     >>> @transform("double", range=lambda x: x + x)

@@ -20,7 +20,7 @@ def _same(x: Interval, **_: object) -> Interval:
     return x
 
 
-@transform("credit.prefix_min", version=1, range=_same)
+@transform("credit.prefix_min", version=1, groups="rollout", range=_same)
 def prefix_min(x: Scores, *, missing: Missing = "unknown") -> Scores:
     """The worst item so far: ``m_t = min_{j <= t} x_j``.
 
@@ -32,7 +32,7 @@ def prefix_min(x: Scores, *, missing: Missing = "unknown") -> Scores:
     return along(x, lambda v, o: accumulate(np.minimum, v, o), missing=missing, neutral=np.inf)
 
 
-@transform("credit.suffix_min", version=1, range=_same)
+@transform("credit.suffix_min", version=1, groups="rollout", range=_same)
 def suffix_min(x: Scores, *, missing: Missing = "unknown") -> Scores:
     """The worst item from here on: ``m_t = min_{j >= t} x_j``.
 
@@ -44,7 +44,7 @@ def suffix_min(x: Scores, *, missing: Missing = "unknown") -> Scores:
     return along(x, lambda v, o: accumulate(np.minimum, v, o, reverse=True), missing=missing, neutral=np.inf)
 
 
-@transform("credit.prefix_sum", version=1)
+@transform("credit.prefix_sum", version=1, groups="rollout")
 def prefix_sum(x: Scores, *, missing: Missing = "unknown") -> Scores:
     """The sum so far: ``S_t = sum_{j <= t} x_j``.
 
@@ -55,7 +55,7 @@ def prefix_sum(x: Scores, *, missing: Missing = "unknown") -> Scores:
     return along(x, lambda v, o: accumulate(np.add, v, o), missing=missing)
 
 
-@transform("credit.prefix_mean", version=1, range=_same)
+@transform("credit.prefix_mean", version=1, groups="rollout", range=_same)
 def prefix_mean(x: Scores, *, missing: Missing = "unknown") -> Scores:
     """The mean so far: ``(1/t) sum_{j <= t} x_j``; with ``missing="skip"``, ``t`` counts the known items.
 
@@ -71,7 +71,7 @@ def prefix_mean(x: Scores, *, missing: Missing = "unknown") -> Scores:
     return along(x, compute, missing=missing)
 
 
-@transform("credit.returns", version=1)
+@transform("credit.returns", version=1, groups="rollout")
 def returns(x: Scores, *, gamma: float = 1.0, missing: Missing = "unknown") -> Scores:
     """Discounted reward-to-go: ``G_t = x_t + gamma G_{t+1}``, ``G = 0`` beyond the rollout's end; ``gamma`` in [0, 1].
 
@@ -82,7 +82,12 @@ def returns(x: Scores, *, gamma: float = 1.0, missing: Missing = "unknown") -> S
     return along(x, lambda v, o: suffix_discounted(v, o, gamma), missing=missing)
 
 
-@transform("credit.drop", version=1, range=lambda x, **_: x.hull(Interval(0.0, 0.0)) - x.hull(Interval(0.0, 0.0)))
+@transform(
+    "credit.drop",
+    version=1,
+    groups="rollout",
+    range=lambda x, **_: x.hull(Interval(0.0, 0.0)) - x.hull(Interval(0.0, 0.0)),
+)
 def drop(x: Scores, *, before_last: bool = False) -> Scores:
     """Each item minus its successor: ``d_t = x_t - x_{t+1}``, 0 beyond the end. Its reward-to-go is ``x_t`` itself.
 

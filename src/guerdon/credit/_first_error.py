@@ -45,7 +45,7 @@ def _first(mask: BoolArray, place: IntArray, offsets: IntArray) -> IntArray:
     return out
 
 
-@transform("credit.before_error", version=1, axis=lambda x, **_: x, range=lambda x, **_: UNIT)
+@transform("credit.before_error", version=1, groups="rollout", axis=lambda x, **_: x, range=lambda x, **_: UNIT)
 def before_error(x: Scores, *, below: float = 0.5) -> Scores:
     """1 for steps before the first wrong one (score below ``below``), 0 from it on; all 1 where none is wrong.
 

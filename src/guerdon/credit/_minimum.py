@@ -12,7 +12,7 @@ from guerdon.core.transform import transform
 from guerdon.credit._rollouts import along
 
 
-@transform("credit.soft_min", version=1, range=lambda x, **_: x.hull(Interval(0.0, 0.0)))
+@transform("credit.soft_min", version=1, groups="rollout", range=lambda x, **_: x.hull(Interval(0.0, 0.0)))
 def soft_min(x: Scores, *, temperature: float = 0.1) -> Scores:
     """Step rewards whose sum is nearly their minimum: ``w_k x_k``, ``w = softmax(-x / temperature)`` over the rollout.
 

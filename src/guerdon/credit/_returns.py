@@ -16,7 +16,7 @@ from guerdon.credit._rollouts import along, settled
 from guerdon.credit._spread import at_last, both_known
 
 
-@transform("credit.gae", version=1, axis=lambda reward, value, **_: value)
+@transform("credit.gae", version=1, groups="rollout", axis=lambda reward, value, **_: value)
 def gae(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: float = 0.95) -> Scores:
     """Generalised advantage: ``A_t = delta_t + gamma lam A_{t+1}``, ``delta_t = r_t + gamma V_{t+1} - V_t``.
 
@@ -37,7 +37,7 @@ def gae(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: float = 0.95)
     return settled(value.axis, values, known, reasons)
 
 
-@transform("credit.lambda_return", version=1, axis=lambda reward, value, **_: value)
+@transform("credit.lambda_return", version=1, groups="rollout", axis=lambda reward, value, **_: value)
 def lambda_return(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: float = 0.95) -> Scores:
     """The critic's target: ``G_t = r_t + gamma ((1 - lam) V_{t+1} + lam G_{t+1}) = A_t + V_t`` of `gae`.
 
@@ -54,7 +54,7 @@ def lambda_return(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: flo
     return settled(value.axis, values, advantage.known, advantage.reasons)
 
 
-@transform("credit.n_step", version=1, axis=lambda reward, value, **_: value)
+@transform("credit.n_step", version=1, groups="rollout", axis=lambda reward, value, **_: value)
 def n_step(reward: Scores, value: Scores, *, n: int = 1, gamma: float = 1.0) -> Scores:
     """Windowed temporal difference: ``A_t = sum_{j<n} gamma^j r_{t+j} + gamma^n V_{t+n} - V_t``; 0 beyond the end.
 
@@ -76,7 +76,7 @@ def n_step(reward: Scores, value: Scores, *, n: int = 1, gamma: float = 1.0) -> 
     return settled(value.axis, out, known, reasons)
 
 
-@transform("credit.window_mean", version=1, range=lambda x, **_: x)
+@transform("credit.window_mean", version=1, groups="rollout", range=lambda x, **_: x)
 def window_mean(x: Scores, *, width: int = 3, gamma: float = 1.0) -> Scores:
     """Weighted mean over a look-ahead window: ``sum_j gamma^j x_{t+j} / sum_j gamma^j``, ``j < width``.
 
@@ -94,7 +94,7 @@ def window_mean(x: Scores, *, width: int = 3, gamma: float = 1.0) -> Scores:
     return along(x, compute)
 
 
-@transform("credit.potential_shaping", version=1)
+@transform("credit.potential_shaping", version=1, groups="rollout")
 def potential_shaping(
     potential: Scores, start: Scores | None = None, *, gamma: float = 1.0, absorb: bool = True
 ) -> Scores:

@@ -72,6 +72,7 @@ def _carried(x: Scores, axis: Axis, lengths: IntArray) -> Scores:
 @transform(
     "credit.pay_last",
     version=1,
+    groups="rollout",
     axis=lambda x, reward, **_: x,
     range=lambda x, reward, **_: x + _spread_range(reward, "last"),
 )

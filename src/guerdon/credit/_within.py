@@ -10,7 +10,7 @@ from guerdon.shape._finite import measured
 from guerdon.shape._groups import Groups
 
 
-@transform("credit.rollout_relative", version=1, axis=lambda x, *_, **__: x)
+@transform("credit.rollout_relative", version=1, groups="rollout", axis=lambda x, *_, **__: x)
 def rollout_relative(x: Scores, where: Scores | None = None, *, ddof: int = 1, eps: float = 1e-6) -> Scores:
     """Standard score of each item among those of its own rollout: ``(x_t - mean x) / (std x + eps)``.
 

@@ -63,7 +63,7 @@ def easy_to_hard(
     return reward
 
 
-@transform("methods.over_two_tokens", version=1)
+@transform("methods.over_two_tokens", version=1, groups="rollout")
 def over_two_tokens(x: Scores) -> Scores:
     """Half of each token's reward stays, half goes to the next token; the rollout's last token keeps both."""
 

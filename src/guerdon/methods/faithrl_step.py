@@ -66,7 +66,7 @@ def answer_level(correct: Reward, overlap: Reward) -> Reward:
     return when(flat, when(f > 0.0, 1.0, -1.0), minmax(f, low=-1.0, high=1.0))
 
 
-@transform("methods.repeat_penalty", version=1, range=lambda x, nearest, **_: Interval(0.0))
+@transform("methods.repeat_penalty", version=1, groups="rollout", range=lambda x, nearest, **_: Interval(0.0))
 def repeat_penalty(x: Scores, nearest: Scores, *, near: float = 0.95, step: float = 0.2) -> Scores:
     """``step * n`` for a sentence more similar than ``near`` to an earlier one; else 0.
 

@@ -59,7 +59,7 @@ def relc(
     return reward if log_ratio is None else reward - log_ratio * kl
 
 
-@transform("methods.span_marks", version=1, range=lambda x, per="last": x.hull(Interval(0.0, 0.0)))
+@transform("methods.span_marks", version=1, groups="rollout", range=lambda x, per="last": x.hull(Interval(0.0, 0.0)))
 def span_marks(x: Scores, *, per: Literal["last", "share"] = "last") -> Scores:
     """Marks of tokens reduced to one per span: on its last token, or on all divided by the rollout's spans.
 

@@ -62,6 +62,7 @@ def _unseen(**_: object) -> State:
 @transform(
     "methods.accuracy_gate",
     version=1,
+    groups="batch",
     initial=_unseen,
     range=lambda weight, correct, *, high=0.2, low=0.02, **_: Interval(low, high),
 )

@@ -63,7 +63,7 @@ def vpr(
     return when(informative, credit.batch_whiten(shape.only(centred, informative), ddof=0, eps=0.0), centred * 0.0)
 
 
-@transform("methods.turn_relative", version=1, groups=True)
+@transform("methods.turn_relative", version=1, groups="batch")
 def turn_relative(x: Scores, *, least: int = 4, eps: float = 1e-8) -> Scores:
     """``(x - mean) / (std + eps)`` over all rows of the batch at the same turn; of the whole batch below ``least``."""
     offsets = x.axis.offsets_over("rollout")

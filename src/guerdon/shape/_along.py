@@ -18,7 +18,7 @@ def _starts(axis: Axis) -> IntArray:
     return axis.offsets[:-1][axis.owner]
 
 
-@transform("shape.delta", version=1, range=lambda x, start=0.0: x - x.hull(Interval(start, start)))
+@transform("shape.delta", version=1, groups="rollout", range=lambda x, start=0.0: x - x.hull(Interval(start, start)))
 def delta(x: Scores, *, start: float = 0.0) -> Scores:
     """What each item adds to the one before it: ``x_t - x_{t-1}``, the first one to ``start``.
 
@@ -40,7 +40,9 @@ def delta(x: Scores, *, start: float = 0.0) -> Scores:
     return out
 
 
-@transform("shape.gain", version=1, range=lambda x, start=0.0: Interval(0.0, max(x.high - start, 0.0)))
+@transform(
+    "shape.gain", version=1, groups="rollout", range=lambda x, start=0.0: Interval(0.0, max(x.high - start, 0.0))
+)
 def gain(x: Scores, *, start: float = 0.0) -> Scores:
     """What each item adds to the best so far: ``max(0, x_t - max(start, max_{u<t} x_u))``.
 
@@ -68,7 +70,7 @@ def running_max(values: FloatArray, axis: Axis) -> FloatArray:
     return np.asarray(different[np.maximum.accumulate(place) - axis.owner * len(different)])
 
 
-@transform("shape.until", version=1, range=lambda hit: UNIT)
+@transform("shape.until", version=1, groups="rollout", range=lambda hit: UNIT)
 def until(hit: Scores) -> Scores:
     """1 for the items up to and with the first one that hits (a 0/1 score), 0 for those after it.
 

@@ -16,6 +16,7 @@ from guerdon.core.transform import transform
 @transform(
     "shape.dag_gate",
     version=1,
+    groups="rollout",
     axis=lambda answers, child=None, parent=None, **_: answers,
     range=lambda answers, child=None, parent=None, **_: answers * UNIT if answers.unit else Interval(),
 )
