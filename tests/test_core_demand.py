@@ -69,3 +69,17 @@ def test_what_works_item_by_item_is_asked_for_the_items_that_count_only():
 
     gd.when(MARK, judged * 2.0 + 1.0, 0.0).score([{**ROWS[0], "mark": [1, 0, 0, 1]}])
     assert asked == ["aaa", "cccc"]
+
+
+def test_statistics_that_run_over_batches_see_the_whole_batch_whoever_asks():
+    @gd.signal(key="tests.cost", version=1)
+    def cost(rollout) -> float:
+        return rollout.extra["cost"]
+
+    rows = [{"prompt": "p", "completion": "", "ok": ok, "cost": c} for ok, c in ((0, 4.0), (1, 9.0), (1, 16.0))]
+    for running in (shape.running_zscore, shape.running_minmax, shape.running_clip, shape.running_quantile_scale):
+        live, written = (gd.when(gd.column("ok"), running(x), 0.0) for x in (cost, gd.column("cost")))
+        sessions = gd.Session(), gd.Session()
+        got = [e.score(rows, session=s).values.tolist() for e, s in zip((live, written), sessions, strict=True)]
+        assert got[0] == got[1]
+        assert list(sessions[0].state.values()) == list(sessions[1].state.values())

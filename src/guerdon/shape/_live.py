@@ -18,7 +18,7 @@ def _nothing(**_: object) -> State:
     return {"items": {}}
 
 
-@transform("shape.live_rate", version=1, groups=True, initial=_nothing, range=lambda x, *_, **__: x)
+@transform("shape.live_rate", version=1, groups="batch", initial=_nothing, range=lambda x, *_, **__: x)
 def live_rate(
     x: Scores,
     problem: Scores,
@@ -44,7 +44,7 @@ def live_rate(
     return _shown(x, at, np.array([seen.get(n, np.nan) for n in names])), {"items": seen}
 
 
-@transform("shape.ever_positive", version=1, groups=True, initial=_nothing, range=lambda *_, **__: UNIT)
+@transform("shape.ever_positive", version=1, groups="batch", initial=_nothing, range=lambda *_, **__: UNIT)
 def ever_positive(
     x: Scores,
     problem: Scores,

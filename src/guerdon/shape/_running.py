@@ -64,7 +64,7 @@ def deviation(state: State) -> float:
     return math.sqrt(state["squares"] / state["count"]) or 1.0
 
 
-@transform("shape.running_zscore", version=1, initial=start)
+@transform("shape.running_zscore", version=1, groups="batch", initial=start)
 def running_zscore(x: Scores, *, state: State | None = None) -> tuple[Scores, State]:
     """``(x - mu) / s`` with mean and population deviation over all batches so far, this one included.
 
@@ -74,7 +74,7 @@ def running_zscore(x: Scores, *, state: State | None = None) -> tuple[Scores, St
     return itemwise(lambda v: (v - new["mean"]) / deviation(new), x), new
 
 
-@transform("shape.running_minmax", version=1, initial=start, range=lambda x, **_: UNIT)
+@transform("shape.running_minmax", version=1, groups="batch", initial=start, range=lambda x, **_: UNIT)
 def running_minmax(x: Scores, *, state: State | None = None) -> tuple[Scores, State]:
     """``(x - min) / (max - min)`` over all batches so far, this one included; 0 while everything seen is equal."""
     new = merged(state, x)
@@ -82,7 +82,7 @@ def running_minmax(x: Scores, *, state: State | None = None) -> tuple[Scores, St
     return itemwise(lambda v: np.clip((v - new["low"]) / (width or 1.0), 0.0, 1.0), x), new
 
 
-@transform("shape.running_clip", version=1, initial=start, range=lambda x, **_: x)
+@transform("shape.running_clip", version=1, groups="batch", initial=start, range=lambda x, **_: x)
 def running_clip(x: Scores, *, width: float = 1.0, state: State | None = None) -> tuple[Scores, State]:
     """``clip(x, mu - width s, mu + width s)`` with the running mean and population deviation, this batch included."""
     new = merged(state, x)
@@ -93,7 +93,13 @@ def running_clip(x: Scores, *, width: float = 1.0, state: State | None = None) -
     return itemwise(lambda v: np.clip(v, min(low, high), max(low, high)), x), new
 
 
-@transform("shape.running_quantile_scale", version=1, initial=lambda **_: {"seen": []}, range=lambda x, **_: UNIT)
+@transform(
+    "shape.running_quantile_scale",
+    version=1,
+    groups="batch",
+    initial=lambda **_: {"seen": []},
+    range=lambda x, **_: UNIT,
+)
 def running_quantile_scale(
     x: Scores,
     *,
@@ -122,6 +128,7 @@ def running_quantile_scale(
 @transform(
     "shape.running_mean",
     version=1,
+    groups="batch",
     initial=lambda **_: {"mean": None},
     axis=lambda x, **_: "prompt",
     range=lambda x, **_: x,
@@ -156,7 +163,7 @@ def _no_groups(**_: object) -> State:
 @transform(
     "shape.spread_weight",
     version=1,
-    groups=True,
+    groups="batch",
     initial=_no_groups,
     axis=lambda x, **_: "prompt",
     range=lambda x, low=0.4, high=3.0, **_: Interval(low, high),
