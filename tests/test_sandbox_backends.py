@@ -47,6 +47,52 @@ def test_bubblewrap_is_asked_for_by_name():
     assert missing("print(1)", b"", Limits(seconds=10)).stdout == "1\n"
 
 
+@needs_bwrap
+@pytest.mark.parametrize(
+    ("program", "state", "exit_code"),
+    [
+        ("import sys; sys.exit(3)", "finished", 3),
+        ("import os; os.abort()", "crash", -6),
+        ("import ctypes; ctypes.string_at(0)", "crash", -11),
+        ("import os; os.kill(os.getpid(), 9)", "crash", -9),
+        ("b = [0] * 10**10", "memory", None),
+        ("while True: pass", "timeout", None),
+    ],
+)
+def test_an_end_under_bubblewrap_is_told_as_under_the_fork_server(program, state, exit_code):
+    result = Bubblewrap().run_program(program, b"", Limits(seconds=2.0))
+    assert (result.state, result.exit_code) == (state, exit_code)
+
+
+OVER_THE_GROUP = """
+import os, time
+children = [os.fork() or time.sleep(0.2) or bytearray(b"x") * (60 << 20) and time.sleep(9) for _ in range(4)]
+own = bytearray(b"x") * (200 << 20)
+time.sleep(9)
+"""
+
+
+@needs_bwrap
+def test_a_program_that_the_kernel_kills_for_memory_says_so_under_bubblewrap():
+    group, reason = make_slot(8)
+    if group is None:
+        pytest.skip(reason)
+    group.remove()
+    limits = Limits(seconds=5.0, memory_bytes=256 << 20)
+    assert Bubblewrap().run_program(OVER_THE_GROUP, b"", limits).state == "memory"
+
+
+@needs_bwrap
+def test_a_bubblewrap_that_encloses_nothing_is_a_refusal_and_not_a_wrong_answer(tmp_path):
+    for text in ("exit 0", "echo no namespaces >&2; exit 1", "kill -9 $$"):
+        broken = tmp_path / "bwrap"
+        broken.write_text(f"#!/bin/sh\n{text}\n")
+        broken.chmod(0o755)
+        result = Bubblewrap(str(broken)).run_program("print(1)", b"", Limits())
+        assert result.state == ("infrastructure" if "kill" in text else "refused")
+    assert Bubblewrap(str(tmp_path / "none")).run_program("print(1)", b"", Limits()).state == "refused"
+
+
 def test_a_missing_bubblewrap_is_a_refusal(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     result = Bubblewrap().run_program("print(1)", b"", Limits())

@@ -7,18 +7,20 @@ without a limit on the number of files in /tmp; for programs that need an untouc
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
-import sys
+import signal
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .cgroups import make_slot
+from .cgroups import Slot, make_slot
+from .inside.jail import DEVICES, HOST_NAME, INNER_USER
 from .plain import run_command
-from .result import MIB, Limits, Result
+from .result import MIB, Limits, Result, reason_of
 from .seccomp import job_filter
-from .server import readable_folders
+from .server import base_interpreter, readable_folders
 
 _SHARED = (
     "--unshare-all",
@@ -29,29 +31,42 @@ _SHARED = (
     "--cap-drop",
     "ALL",
     "--uid",
-    "60001",
+    str(INNER_USER),
     "--gid",
-    "60001",
+    str(INNER_USER),
+    "--hostname",
+    HOST_NAME,
+    "--clearenv",
+    "--setenv",
+    "PATH",
+    "/usr/bin:/bin",
+    "--setenv",
+    "HOME",
+    "/tmp",
+)
+# bwrap shows devices writable or not at all, and a job that root starts owns them: it starts where they are read-only.
+_READ_ONLY_DEVICES = (
+    *("unshare", "--mount", "--propagation", "private", "--"),
+    *("/bin/sh", "-c", 'mount -o bind,ro /dev /dev && exec "$@"', "sh"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Bubblewrap:
-    """`binary`: the bwrap program; found on the path by default."""
+    """`binary`: the bwrap program (0.8 or newer); found on the path by default."""
 
     binary: str = ""
 
     def run_program(self, program: str, stdin: bytes, limits: Limits) -> Result:
         """A Python program under the base interpreter."""
-        interpreter = getattr(sys, "_base_executable", "") or sys.executable
-        command = [interpreter, "-I", "-S", "-X", "utf8", "/tmp/program.py"]
+        command = [base_interpreter(), "-I", "-S", "-X", "utf8", "/tmp/program.py"]
         return self.run_command(command, {"program.py": program.encode("utf-8", "surrogatepass")}, stdin, limits)
 
     def run_command(self, command: Sequence[str], files: dict[str, bytes], stdin: bytes, limits: Limits) -> Result:
         """A command that finds `files` in its /tmp; sees the system's and the interpreter's folders read-only."""
         binary = self.binary or shutil.which("bwrap")
         if not binary:
-            return Result("refused", None, "", "", 0.0, reason="bwrap is not installed (apt install bubblewrap)")
+            return _refused("bwrap is not installed (apt install bubblewrap)")
         with tempfile.TemporaryDirectory(prefix="guerdon-bwrap-") as folder:
             mounts: list[str] = []
             for name, content in files.items():
@@ -60,9 +75,16 @@ class Bubblewrap:
                     file.write(content)
                 os.chmod(path, 0o755)
                 mounts += ["--ro-bind", path, f"/tmp/{name}"]
-            with _filter() as code:
-                walls = [*_walls(limits), *mounts, "--seccomp", str(code)]
-                return _bounded([binary, *walls, "--", *command], stdin, limits, folder, (code,))
+            with _filter() as code, _status_pipe() as (reading, writing):
+                walls = [*_walls(limits), *mounts, "--seccomp", str(code), "--json-status-fd", str(writing)]
+                first = _READ_ONLY_DEVICES if os.geteuid() == 0 else ()
+                return _bounded(
+                    [*first, binary, *walls, "--", *command], stdin, limits, folder, (code, writing), reading
+                )
+
+
+def _refused(reason: str) -> Result:
+    return Result("refused", None, "", "", 0.0, reason=reason)
 
 
 @contextlib.contextmanager
@@ -77,21 +99,66 @@ def _filter() -> Iterator[int]:
         os.close(reading)
 
 
-def _bounded(command: list[str], stdin: bytes, limits: Limits, folder: str, descriptors: tuple[int, ...]) -> Result:
+@contextlib.contextmanager
+def _status_pipe() -> Iterator[tuple[int, int]]:
+    """Where bwrap says how the command ended; it says nothing of one that it could not start."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    try:
+        yield reading, writing
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def _bounded(
+    command: list[str], stdin: bytes, limits: Limits, folder: str, descriptors: tuple[int, ...], status: int
+) -> Result:
     """With a bound on the number of processes, by control group or, for an ordinary user, by the user's count."""
     group, why = make_slot(limits.processes)
     if group is None and os.geteuid() == 0:
-        reason = f"nothing bounds the processes of a job that root starts: {why}"
-        return Result("refused", None, "", "", 0.0, reason=reason)
+        return _refused(f"nothing bounds the processes of a job that root starts: {why}")
     try:
-        if group is not None:
+        if group is None:
+            most = _own_processes() + limits.processes
+            result = run_command(command, stdin, limits, folder, most_processes=most, descriptors=descriptors)
+        else:
             group.limit_memory(limits.memory_bytes + 64 * MIB)
-            return run_command(command, stdin, limits, folder, group=group, descriptors=descriptors)
-        most = _own_processes() + limits.processes
-        return run_command(command, stdin, limits, folder, most_processes=most, descriptors=descriptors)
+            result = run_command(command, stdin, limits, folder, groups=group.folders, descriptors=descriptors)
+        return _explained(result, _exit_code(status), group, limits)
+    except OSError as error:
+        return Result("infrastructure", None, "", "", 0.0, reason=f"bubblewrap could not be started: {error}")
     finally:
         if group is not None:
             group.remove()
+
+
+def _exit_code(status: int) -> int | None:
+    """What bwrap wrote about the command: one JSON object on each line, the last with its exit code."""
+    with contextlib.suppress(BlockingIOError):
+        for line in os.read(status, 1 << 16).decode().splitlines():
+            if "exit-code" in (said := json.loads(line)):
+                return int(said["exit-code"])
+    return None
+
+
+def _explained(result: Result, code: int | None, group: Slot | None, limits: Limits) -> Result:
+    """bwrap ends with 128 and the signal where a signal has killed the command, and with 1 where it could not start it.
+
+    A command that ends itself with such a number is taken for a killed one, as in a shell.
+    """
+    if result.state not in ("finished", "crash"):
+        return result
+    killed = signal.SIGKILL if result.state == "crash" else code - 128 if code and code > 128 else 0
+    if killed == signal.SIGKILL and group is not None and group.oom_kills():
+        return replace(result, state="memory", exit_code=None, reason=reason_of("memory", 0, limits))
+    if result.state == "crash":
+        return replace(result, state="infrastructure", exit_code=None, reason=f"bwrap was {result.reason}")
+    if code is None:
+        return _refused(f"bubblewrap can't enclose a program on this host: {result.stderr.strip()[-300:]}")
+    if killed in signal.valid_signals():
+        return replace(result, state="crash", exit_code=-killed, reason=reason_of("crash", -killed, limits))
+    return result
 
 
 def _own_processes() -> int:
@@ -103,11 +170,14 @@ def _own_processes() -> int:
 
 
 def _walls(limits: Limits) -> list[str]:
-    walls = [*_SHARED, "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/tmp", "--dev", "/dev"]
-    interpreter = getattr(sys, "_base_executable", "") or sys.executable
-    for path in readable_folders(interpreter, ()):
+    walls = [*_SHARED]
+    if "LD_LIBRARY_PATH" in os.environ:
+        walls += ["--setenv", "LD_LIBRARY_PATH", os.environ["LD_LIBRARY_PATH"]]
+    for path in readable_folders(base_interpreter(), ()):
         if os.path.islink(path):
             walls += ["--symlink", os.readlink(path), path]
         else:
             walls += ["--ro-bind", path, path]
+    for device in (f"/dev/{name}" for name in DEVICES):
+        walls += ["--dev-bind", device, device]
     return [*walls, "--size", str(limits.file_bytes), "--tmpfs", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"]

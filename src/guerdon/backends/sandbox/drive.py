@@ -7,7 +7,7 @@ import select
 import time
 from typing import Final, Protocol
 
-from .result import Infrastructure, Limits, Result, State
+from .result import Infrastructure, Limits, Result, State, reason_of
 from .server import Ended
 
 _CHUNK: Final = 1 << 16
@@ -177,7 +177,7 @@ class Job:
             seconds,
             self.end.cpu_seconds,
             self.end.peak_memory_bytes,
-            reason=self._reason(state),
+            reason=reason_of(state, status, self.limits),
             reply=self._reply_data,
         )
 
@@ -193,14 +193,6 @@ class Job:
             if end.cpu_seconds >= self.limits.seconds:
                 return "timeout"
         return "memory" if "std::bad_alloc" in self._texts[1][-200:] else "crash"
-
-    def _reason(self, state: State) -> str:
-        return {
-            "timeout": f"timed out after {self.limits.seconds} s",
-            "memory": f"used more than {self.limits.memory_bytes} bytes of memory",
-            "output": f"wrote more than {self.limits.output_bytes} bytes",
-            "crash": f"killed by signal {-self.end.status}" if self.end else "",
-        }.get(state, "")
 
 
 def drive(jobs: list[Job], leader: int = 0) -> list[Result]:

@@ -15,10 +15,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from .cgroups import Slot
-from .result import Limits, Result, State
+from .result import Limits, Result, State, reason_of
 from .server import job_limits
 
+# Waits for the first line of its input, then becomes the command: by then its limits are set, from outside. Setting
+# them in a forked copy of this process (`preexec_fn`) could hang it when another thread held a lock at the fork.
+_GATE = ("/bin/sh", "-c", 'read -r _ && exec "$@"', "sh")
 _warned = False
 
 
@@ -49,38 +51,34 @@ def run_command(
     limits: Limits,
     folder: str,
     *,
-    group: Slot | None = None,
+    groups: Sequence[str] = (),
     most_processes: int | None = None,
     descriptors: tuple[int, ...] = (),
 ) -> Result:
     """Any command with wall, CPU, memory, file and output limits; its whole process group is killed at the end.
 
-    `group`: a control group the command runs in. `most_processes`: RLIMIT_NPROC, counted over all the user's processes.
-    `descriptors`: kept open in the command.
+    `groups`: folders of control groups the command runs in. `most_processes`: RLIMIT_NPROC, counted over all the user's
+    processes. `descriptors`: kept open in the command.
     """
-    entries = [f"{path}/cgroup.procs" for path in group.folders] if group else []
     started = time.monotonic()
-    process = subprocess.Popen(
-        command,
+    with subprocess.Popen(
+        [*_GATE, *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=folder,
         start_new_session=True,
         pass_fds=descriptors,
-        preexec_fn=lambda: _limit(limits, entries, most_processes),
-    )
-    try:
-        outputs, killed = _exchange(process, stdin, limits, started + limits.seconds)
-    finally:
-        _kill_group(process)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = code = os.waitstatus_to_exitcode(status)
+    ) as process:
+        try:
+            _limit(process.pid, limits, groups, most_processes)
+            outputs, killed = _exchange(process, b"\n" + stdin, limits, started + limits.seconds)
+        finally:
+            _kill_group(process)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = code = os.waitstatus_to_exitcode(status)
     texts = [output.decode("utf-8", "replace") for output in outputs]
-    out_of_memory = group is not None and code < 0 and not killed and group.oom_kills() > 0
-    state: State = (
-        "memory" if out_of_memory else killed or _state(code, texts[1], usage.ru_utime + usage.ru_stime, limits)
-    )
+    state: State = killed or _state(code, texts[1], usage.ru_utime + usage.ru_stime, limits)
     return Result(
         state,
         code if state in ("finished", "crash") else None,
@@ -89,19 +87,20 @@ def run_command(
         time.monotonic() - started,
         usage.ru_utime + usage.ru_stime,
         usage.ru_maxrss * 1024,
-        reason="" if state == "finished" else f"{state} limit or signal",
+        reason=reason_of(state, code, limits),
     )
 
 
-def _limit(limits: Limits, entries: list[str], most_processes: int | None) -> None:
-    for path in entries:
-        with open(path, "w") as file:
-            file.write("0")
+def _limit(pid: int, limits: Limits, groups: Sequence[str], most_processes: int | None) -> None:
+    """The limits of a process that waits at the gate."""
+    for path in groups:
+        with open(f"{path}/cgroup.procs", "w") as file:
+            file.write(str(pid))
     if most_processes is not None:
-        resource.setrlimit(resource.RLIMIT_NPROC, (most_processes, most_processes))
+        resource.prlimit(pid, resource.RLIMIT_NPROC, (most_processes, most_processes))
     for name, value in job_limits(limits)["rlimits"].items():
         if name not in ("RLIMIT_NPROC", "RLIMIT_STACK"):  # counted per user: the caller's own processes would be hit
-            resource.setrlimit(getattr(resource, name), (value, value))
+            resource.prlimit(pid, getattr(resource, name), (value, value))
 
 
 def _exchange(

@@ -61,6 +61,16 @@ class Result:
         return self.state == "finished" and self.exit_code == 0
 
 
+def reason_of(state: State, status: int, limits: Limits) -> str:
+    """In words, why a run with these limits ended in that state; `status` as exit code or minus the signal."""
+    return {
+        "timeout": f"timed out after {limits.seconds} s",
+        "memory": f"used more than {limits.memory_bytes} bytes of memory",
+        "output": f"wrote more than {limits.output_bytes} bytes",
+        "crash": f"killed by signal {-status}",
+    }.get(state, "")
+
+
 class Refused(RuntimeError):
     """This host can't isolate untrusted code, and nobody said to run it anyway."""
 

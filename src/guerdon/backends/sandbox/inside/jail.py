@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from . import kernel
 
 _MOUNT_POINTS = ("/tmp", "/mnt", "/srv", "/media", "/run", "/var/tmp", "/opt")
-_DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("null", "zero", "full", "random", "urandom")
+HOST_NAME = "sandbox"
 INNER_USER = 60001
 _SYS_ADMIN = 21
 
@@ -52,7 +53,7 @@ def enclose(readable: list[str], report: Report) -> None:
     ):
         kernel.unshare(flag)
         report.enabled.append(name)
-    kernel.name_host(b"sandbox")
+    kernel.name_host(HOST_NAME)
     kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     root = _empty_root(readable)
     for path in readable:
@@ -106,7 +107,7 @@ def _remount_read_only(point: str, flags: int) -> None:
 
 def _make_devices(root: str) -> None:
     os.mkdir(f"{root}/dev")
-    for name in _DEVICES:
+    for name in DEVICES:
         with open(f"{root}/dev/{name}", "w"):
             pass
         kernel.mount(f"/dev/{name}", f"{root}/dev/{name}", None, kernel.MS_BIND)

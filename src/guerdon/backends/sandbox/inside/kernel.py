@@ -61,9 +61,9 @@ def die_with_parent() -> None:
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(_SIGKILL), 0, 0, 0), "prctl PDEATHSIG")
 
 
-def name_host(name: bytes) -> None:
+def name_host(name: str) -> None:
     """sethostname(2), in a UTS namespace of our own."""
-    _checked(_libc.sethostname(name, len(name)), "sethostname")
+    _checked(_libc.sethostname(name.encode(), len(name.encode())), "sethostname")
 
 
 def forbid_dumps() -> None:
