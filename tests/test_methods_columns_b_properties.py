@@ -55,6 +55,22 @@ BUILT = {
     "rltr-transfer-reward": [(c("b"), c("b"), c("u")), (c("b"), c("b", "question"))],
     "csr-semantic-calibration": [(c("b"), c("i")), (c("b"), CLUSTERS)],
     "diver-global-diversity-reward": [(c("b"), c("u"), c("u"), c("x"))],
+    "implicit-step-reward-istar": [(c("b"), c("x", "step"), c("u", "step"))],
+    "pica-pivot-credit": [(c("u", "step"), c("b"))],
+    "trace-turn-credit": [
+        (c("b"), -c("u", "step"), -c("u")),
+        (c("b"), -c("u", "step"), -c("u"), c("b", "step")),
+    ],
+    "capo": [(c("b"), c("b", "step"))],
+    "red-redistribution": [(c("x", "token"), c("x"))],
+    "t-reg": [(c("x", "token"), c("x", "token"))],
+    "taco-dapr-ogar": [
+        (c("b"), c("b", "step"), c("b", "step")),
+        (c("b"), c("b", "step"), c("u", "step"), c("b", "step")),
+    ],
+    "treerpo-step-group-advantage": [(c("b"), gd.column("step_node", axis="step"))],
+    "rest-mcts-star": [(c("b"), gd.column("step_node", axis="step"))],
+    "reinforce-step-by-step": [(c("u", "step"),)],
     "verpo-dense-test-reward": [
         (c("b", "test"),),
         (c("b", "test"), c("i", "test"), gd.column("test_turn", axis="test"), c("u", "step")),
@@ -94,6 +110,8 @@ def batch(seed):
             size = int(rng.integers(0, most + 1)) if axis in RAGGED else most
             row |= {f"{axis}_{kind}": [cell(kind) for _ in range(size)] for kind in KINDS}
         row["option_p"] = rng.permutation(np.arange(3.0)).tolist()
+        path = rng.integers(1, 3, size=len(row["step_u"]))
+        row["step_node"] = [float("".join(map(str, path[: t + 1]))) for t in range(len(path))]
         turns = max(len(row["step_u"]), 1)
         row["test_turn"] = [float(rng.integers(0, turns)) for _ in row["test_u"]]
         rows.append(row | {"tokens": list(range(len(row["token_u"])))})

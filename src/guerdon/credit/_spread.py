@@ -74,7 +74,7 @@ def _carried(x: Scores, axis: Axis, lengths: IntArray) -> Scores:
     version=1,
     groups="rollout",
     axis=lambda x, reward, **_: x,
-    range=lambda x, reward, **_: x + _spread_range(reward, "last"),
+    range=lambda x, reward, weight=1.0: x + _spread_range(reward * Interval(weight, weight), "last"),
 )
 def pay_last(x: Scores, reward: Scores, *, weight: float = 1.0) -> Scores:
     """``x`` with ``weight * reward`` (one per rollout) added at the last item of each rollout.
