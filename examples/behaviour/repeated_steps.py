@@ -1,11 +1,16 @@
 """What repeating a good-looking step earns: everything under a sum, nothing under Clip or Delta.
 
-python examples/credit/repeated_steps.py repetition.png
+A step of score 0.8 is repeated behind the steps 0.9, 0.4, 0.7, 0.8, as in the method's catalogue entry.
+
+Measured: ten repetitions take the sum from 2.8 to 10.8; Clip stays at -0.3, Delta at 0.9 (the score of the first
+step), both chained at 0.
+
+    python examples/behaviour/repeated_steps.py repetition.png
 """
 
 from __future__ import annotations
 
-from _softmax import save_curves
+from _learning import save_curves
 
 import guerdon as gd
 from guerdon.methods.clip_delta import clip_delta
@@ -27,4 +32,5 @@ def earned(way: str, *, most: int = 20) -> list[float]:
 
 if __name__ == "__main__":
     curves = {way: earned(way) for way in WAYS}
-    print(save_curves(curves, "repeated steps", "total process reward", "Repetition", "repeated_steps.png"))
+    title = "Under Clip and Delta repetition earns nothing"
+    print(save_curves(curves, "repetitions of a good step", "total process reward", title, "repeated_steps.png"))
