@@ -191,6 +191,60 @@ def test_input_columns_that_clash_are_renamed_not_lost(tmp_path: Path) -> None:
     assert (first["mixed"], second["mixed"]) == ("1", "[2]")
 
 
+def test_a_column_that_is_called_like_a_part_of_the_rollout_is_kept_beside_it(tmp_path: Path) -> None:
+    row = {"solution": "it is 3", "gold": "3", "answer": "three", "prompt": "1+2?", "input_answer": 7}
+    (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "s.yaml").write_text(
+        "data: {completion: solution, answer: gold, prompt: ''}\nnodes: {right: {verify.number: {}}}\nreward: right\n"
+    )
+    words = ["score", tmp_path / "d.jsonl", "-s", tmp_path / "s.yaml", "-o", tmp_path / "o.parquet"]
+    guerdon(*words)
+    [found] = rows_of(tmp_path / "o.parquet")
+    assert {k: found[k] for k in ("completion", "answer", "input_answer", "input_input_answer", "prompt")} == {
+        "completion": "it is 3", "answer": "3", "input_answer": "three", "input_input_answer": 7, "prompt": "1+2?",
+    }  # fmt: skip
+    guerdon(*words, "--keep", "gold,completion")  # by the name in the input, or by what it is
+    assert set(rows_of(tmp_path / "o.parquet")[0]) >= {"answer", "completion"}
+    said = guerdon(*words, "--keep", "gld", code=2)
+    assert "there is no input column 'gld' to keep; columns are 'prompt', 'completion', 'answer', 'solution'" in said
+
+
+def test_a_reward_per_test_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("nodes: {tests: {column: {name: t, axis: test}}}\nreward: tests\n")
+    data = write_rollouts(tmp_path / "d.jsonl", 4)
+    said = guerdon("score", data, "-s", tmp_path / "s.yaml", code=2)
+    assert "the reward lies on the axis 'test'" in said
+    assert "reduce it, as in {mean: tests}" in said
+
+
+def test_an_input_is_read_twice_once_to_check_it_and_once_to_score_it(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from guerdon.data import _bytes
+
+    data, read = write_rollouts(tmp_path / "d.jsonl", 20_000), []
+
+    class Counted(_bytes._Stored):
+        def read(self, size: int | None = -1, /) -> bytes:
+            block = super().read(size)
+            read.append(len(block))
+            return block
+
+    monkeypatch.setattr(_bytes, "_Stored", Counted)
+    monkeypatch.setattr(_bytes, "_BLOCK", 1 << 16)
+    guerdon("score", data, "-s", spec, "-o", tmp_path / "o.parquet")
+    assert sum(read) <= 2 * data.stat().st_size + (1 << 16)  # and the first block once more, for the columns' names
+
+
+def test_an_empty_input_is_scored_with_a_warning(spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text("")
+    done = subprocess.run(
+        [PROGRAM, "score", tmp_path / "d.jsonl", "-s", spec], capture_output=True, text=True, check=True
+    )
+    assert "0 rollouts" in done.stdout
+    assert "warning: the input holds no rows" in done.stderr
+
+
 def test_steps_and_hostile_texts_are_written(tmp_path: Path) -> None:
     data = tmp_path / "d.jsonl"
     rows = [{"completion": "a\ud800 </script>\u2028", "s": [0.5, 1.0]}, {"completion": "\x00" * 50, "s": []}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import json
 import math
@@ -294,6 +295,28 @@ def test_the_fingerprint_follows_content_and_columns_not_the_place(tmp_path):
     assert read(path).fingerprint == read(copy).fingerprint
     others = [read(path, Columns(answer="")), read(path, skip_bad=True), read(write_as("jsonl", tmp_path, ROWS[:2]))]
     assert len({s.fingerprint for s in [read(copy), *others]}) == 4
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "jsonl.zst", "csv", "parquet", "arrow", "folder"])
+def test_the_fingerprint_is_a_hash_of_all_bytes_as_they_are_stored(kind, tmp_path):
+    path = write_as(kind, tmp_path)
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    source = read(path)
+    state = hashlib.blake2b(repr((source.columns, False)).encode(), digest_size=16)
+    for file in files:
+        state.update(f"\0{file.suffix}{file.stat().st_size}\0".encode() + file.read_bytes())
+    assert source.fingerprint == state.hexdigest()
+
+
+def test_the_columns_kinds_are_those_of_the_cells_and_nulls_have_none(tmp_path):
+    rows = [{"completion": "a", "n": 1, "m": 1, "x": True, "big": 2**63, "chat": [{"a": 1}], "none": None}] * 2
+    path = write(tmp_path / "r.jsonl", lines([*rows, {"completion": "b", "n": 0.5, "m": "one", "late": 1}]))
+    assert read(path).kinds == {
+        "completion": "text", "n": "float", "m": "json", "x": "bool", "big": "json", "chat": "json", "late": "int",
+    }  # fmt: skip
+    assert read(write(tmp_path / "r.csv", b"completion,n,m\n1,2,\n3,0.5,x\n")).kinds == {
+        "completion": "text", "n": "float", "m": "text",
+    }  # fmt: skip
 
 
 def test_an_input_that_changes_between_the_passes_is_an_error(tmp_path):

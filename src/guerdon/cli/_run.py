@@ -17,19 +17,19 @@ from guerdon.backends.cache import ScoreCache
 from guerdon.backends.journal import Journal
 from guerdon.cli._summary import Summary
 from guerdon.cli._table import Layout, layout_of, table_of
-from guerdon.core.errors import FailureRateWarning, StoreError
+from guerdon.core.errors import FailureRateWarning, SpecError, StoreError
 from guerdon.core.fingerprint import digest
 from guerdon.core.reward import Reward
 from guerdon.core.scores import UnknownPolicy
 from guerdon.core.session import Cache, Session
 from guerdon.core.signal import Signal
 from guerdon.report.scored_file import record_path
-from guerdon.spec import Spec
+from guerdon.spec import Spec, axis_problem
 
 if TYPE_CHECKING:
     from guerdon.data import Batch, Source
 
-FORMAT = 1
+FORMAT = 2
 """Version of the scored file's columns."""
 BATCH = 2048
 DEAR_BATCH = 256
@@ -45,6 +45,16 @@ class Options:
     keep: Sequence[str] | None = None
     limit: int | None = None
     batch: int | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Is told how many rows were read and checked (how many there are is not known yet), then how many of all are
+    scored.
+    """
+
+    read: Callable[[int], object] = lambda rows: None
+    scored: Callable[[int, int], object] = lambda done, count: None
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,7 @@ def score_file(
     options: Options = Options(),  # frozen
     cache: Cache | None = None,
     fresh: bool = False,
-    on_progress: Callable[[int, int], None] = lambda done, count: None,
+    progress: Progress = Progress(),  # frozen
 ) -> Outcome:
     """Score ``source`` with ``spec`` into ``out`` (``.parquet``, ``.jsonl`` or ``.jsonl.gz``; ``None``: count only).
 
@@ -72,11 +82,14 @@ def score_file(
     rewards with memory. Killed at any moment and called again with the same spec, data and options, it continues: no
     row is lost, doubled or scored twice. Beside the output ``OUT.run.json`` keeps spec, fingerprints, state, summary.
     """
+    if problem := axis_problem(spec.reward):
+        raise SpecError(f"{spec.source}: {problem}")
+    source.survey(progress.read)
     if out is None:
         run = _Run(spec, options, Session(cache=cache), Summary())
         for batch in _limited(source.groups(run.batch), options.limit):
             run.score(batch)
-            on_progress(run.summary.rows, source.count)
+            progress.scored(run.summary.rows, source.count)
         return Outcome(run.report(), 0, run.session.state)
     partial = out.with_name(out.name + ".partial")
     if fresh:
@@ -84,12 +97,12 @@ def score_file(
             partial.with_name(partial.name + tail).unlink(missing_ok=True)
     with ExitStack() as stack:
         journal = stack.enter_context(_journal(partial, _fingerprint(source, spec, options)))
-        return _journaled(journal, source, spec, out, options, cache, on_progress)
+        return _journaled(journal, source, spec, out, options, cache, progress)
 
 
 def _journaled(
     journal: Journal, source: Source, spec: Spec, out: Path, options: Options, cache: Cache | None,
-    on_progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> Outcome:  # fmt: skip
     saved = orjson.loads(journal.state) if journal.state else None
     resumed, done = journal.committed_rows, set(journal.rows().tolist())
@@ -104,7 +117,7 @@ def _journaled(
             table = run.score(batch, layout)
             state = {"layout": layout.to_dict(), **run.plain()}
             journal.append(journal.committed_rows, table, orjson.dumps(state, option=orjson.OPT_SERIALIZE_NUMPY))
-        on_progress(run.summary.rows, source.count)
+        progress.scored(run.summary.rows, source.count)
     if not journal.committed_rows:  # nothing to score: the file still has its columns
         journal.append(0, layout.schema.empty_table(), b"")
     report = run.report()

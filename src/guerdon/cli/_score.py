@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from guerdon.cli._show import AllowCode, Json, note, prepare_code, say, say_json
 
 if TYPE_CHECKING:
+    from guerdon.cli._run import Outcome, Progress
     from guerdon.core.scores import UnknownPolicy
     from guerdon.data import Source
     from guerdon.spec import Spec
@@ -22,40 +23,40 @@ Data = Annotated[
     str, typer.Argument(metavar="DATA", help="JSONL(.gz), CSV, Parquet, a dataset folder, or - for stdin.")
 ]
 SpecOption = Annotated[Path, typer.Option("--spec", "-s", metavar="SPEC", help="The reward, a YAML file.")]
+_OUT = "Scored file: .parquet, .jsonl or .jsonl.gz; without it, only the summary."
+Out = Annotated[Path | None, typer.Option("--out", "-o", help=_OUT)]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad rows out and count them instead of stopping.")]
+_CACHE = "File that keeps the scores of dear signals (default: the user's)."
+Cache = Annotated[Path | None, typer.Option(help=_CACHE)]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep scores of dear signals.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing an interrupted run.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="At most so many rollouts, rounded up to whole groups.")]
+_UNKNOWN = "What unknown rewards become: keep, raise, group-mean, or a number."
+Unknown = Annotated[str, typer.Option(help=_UNKNOWN)]
+Keep = Annotated[str, typer.Option(help="Input columns to keep, by comma; all or none.")]
 _COLUMN = "Column (or template such as '{id}/{model}'); the spec's data: gives it else, or its usual name."
 Column = Annotated[str | None, typer.Option(metavar="COLUMN", help=_COLUMN)]
 Part = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column; see --id.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad rows out and count them instead of stopping.")]
+BatchSize = Annotated[int | None, typer.Option(min=1, help="Rollouts per batch (whole groups).", hidden=True)]
 
 
 def score(
     data: Data,
     spec: SpecOption,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Scored file: .parquet, .jsonl or .jsonl.gz; without it, only the summary."),
-    ] = None,
+    out: Out = None,
     skip_bad: SkipBad = False,
-    cache: Annotated[
-        Path | None, typer.Option(help="File that keeps the scores of dear signals (default: the user's).")
-    ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep scores of dear signals.")] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start over instead of continuing an interrupted run.")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="At most so many rollouts, rounded up to whole groups.")
-    ] = None,
-    unknown: Annotated[
-        str, typer.Option(help="What unknown rewards become: keep, raise, group-mean, or a number.")
-    ] = "keep",
-    keep: Annotated[str, typer.Option(help="Input columns to keep, by comma; all or none.")] = "all",
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    fresh: Fresh = False,
+    limit: Limit = None,
+    unknown: Unknown = "keep",
+    keep: Keep = "all",
     id: Column = None,
     prompt: Part = None,
     completion: Part = None,
     answer: Part = None,
     group: Part = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Rollouts per batch (whole groups).", hidden=True)] = None,
+    batch: BatchSize = None,
     allow_code: AllowCode = None,
     json: Json = False,
 ) -> None:
@@ -63,34 +64,49 @@ def score(
 
     Example: guerdon score rollouts.jsonl --spec reward.yaml -o scored.parquet
     """
-    from guerdon.cli._run import Options, open_cache, score_file, with_columns
-    from guerdon.cli._summary import lines_of
-    from guerdon.spec import check, load_spec
+    from guerdon.cli._run import Options, open_cache, score_file
 
-    given = {"id": id, "prompt": prompt, "completion": completion, "answer": answer, "group": group}
-    loaded = with_columns(
-        load_spec(spec, allow_code=prepare_code(allow_code)), {k: v for k, v in given.items() if v is not None}
-    )
-    for finding in check(loaded):
-        if finding.level == "error":
-            note(f"warning: {spec}:{finding.line}: {finding.message}")
+    loaded = _loaded(
+        spec, allow_code, id=id, prompt=prompt, completion=completion, answer=answer, group=group,
+    )  # fmt: skip
     source = open_source(data, loaded, skip_bad)
     options = Options(policy_of(unknown), kept_of(keep), limit, batch)
-    store = None if no_cache else open_cache(cache, loaded.reward)
-    try:
-        with progress(not json) as advance:
-            outcome = score_file(source, loaded, out, options=options, cache=store, fresh=fresh, on_progress=advance)
-    finally:
+    with ExitStack() as stack:
+        store = None if no_cache else open_cache(cache, loaded.reward)
         if store is not None:
-            store.close()
-    extra = {"output": str(out) if out else None, "resumed": outcome.resumed, "bad_rows": source.bad_count}
+            stack.callback(store.close)
+        bar = stack.enter_context(progress_bar(not json))
+        outcome = score_file(source, loaded, out, options=options, cache=store, fresh=fresh, progress=bar)
     if json:
+        extra = {"output": str(out) if out else None, "resumed": outcome.resumed, "bad_rows": source.bad_count}
         say_json({**outcome.summary, **extra})
-        return
+    else:
+        _tell(outcome, source, out)
+
+
+def _loaded(path: Path, allow_code: list[str] | None, **columns: str | None) -> Spec:
+    """The spec with the columns of the command line; its errors are said, but do not stop the run."""
+    from guerdon.cli._run import with_columns
+    from guerdon.spec import check, load_spec
+
+    given = {part: column for part, column in columns.items() if column is not None}
+    loaded = with_columns(load_spec(path, allow_code=prepare_code(allow_code)), given)
+    for finding in check(loaded):
+        if finding.level == "error":
+            note(f"warning: {path}:{finding.line}: {finding.message}")
+    return loaded
+
+
+def _tell(outcome: Outcome, source: Source, out: Path | None) -> None:
+    """The summary for people."""
+    from guerdon.cli._summary import lines_of
+
     if outcome.resumed:
         say(f"continued after {outcome.resumed:,} rollouts of an earlier run")
     for line in lines_of(outcome.summary):
         say(line)
+    if not source.count and not source.bad_count:
+        note("warning: the input holds no rows")
     _report_bad(source)
     if out is not None:
         say(f"written: {out}")
@@ -131,18 +147,25 @@ def kept_of(text: str) -> list[str] | None:
 
 
 @contextmanager
-def progress(wanted: bool) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(wanted: bool) -> Iterator[Progress]:
     """A progress bar on standard error, on a terminal only."""
+    from guerdon.cli._run import Progress
+
     if not (wanted and sys.stderr.isatty()):
-        yield lambda done, count: None
+        yield Progress()
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns: Any = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("score", total=None)
-        yield lambda done, count: bar.update(task, completed=done, total=count)
+    texts = (progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn())
+    with progress.Progress(
+        *texts, progress.TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as shown:
+        task = shown.add_task("reading", total=None)
+        yield Progress(
+            read=lambda rows: shown.update(task, completed=rows),
+            scored=lambda done, count: shown.update(task, description="scoring", completed=done, total=count),
+        )
 
 
-__all__ = ["note", "open_source", "progress", "score"]
+__all__ = ["open_source", "score"]

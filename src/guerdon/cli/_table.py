@@ -8,10 +8,10 @@ kinds are JSON text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import orjson
@@ -24,9 +24,9 @@ from guerdon.core.reward import Reward
 from guerdon.core.rollout import Rollout
 from guerdon.core.scored import Scored
 from guerdon.core.scores import Scores
+from guerdon.data import Kind, Source
 from guerdon.report.scored_file import FIXED
 
-Kind = Literal["bool", "int", "float", "text", "json"]
 PARTS = ("prompt", "completion", "answer")
 JSON_FIELD = {b"guerdon": b"json"}
 """Metadata of Parquet columns that hold JSON as text."""
@@ -38,17 +38,19 @@ _ARROW = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "text": 
 class Layout:
     """Which columns a scored file has: the named nodes with their axes, and the kept input columns with their kinds.
 
-    An input column whose name is a column of the scored file itself is kept as ``input_<name>``; ``renamed`` maps those
-    to their names in the input.
+    ``parts`` says which kept columns are a field of the rollout (prompt, completion, answer); all others are columns of
+    its ``extra``. An input column whose name is a column of the scored file itself is kept as ``input_<name>``;
+    ``renamed`` maps those to their names in the input.
     """
 
     nodes: Mapping[str, str]
     kept: Mapping[str, Kind]
+    parts: Mapping[str, str] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {"nodes": dict(self.nodes), "kept": dict(self.kept), "renamed": dict(self.renamed)}
+        return {k: dict(getattr(self, k)) for k in ("nodes", "kept", "parts", "renamed")}
 
     @property
     def schema(self) -> Any:
@@ -67,61 +69,47 @@ class Layout:
         return pa.schema(fields)
 
 
-def layout_of(reward: Reward, rollouts: Iterable[Rollout], keep: Sequence[str] | None) -> Layout:
-    """The layout for scoring ``rollouts``, which are read once to see what their columns hold.
+def layout_of(reward: Reward, source: Source, keep: Sequence[str] | None) -> Layout:
+    """The layout for scoring ``source``.
 
-    ``keep`` lists the input columns to keep (fields of a rollout or columns of ``extra``), ``None`` for all.
+    ``keep`` lists the input columns to keep, by their names in the input or as ``prompt``, ``completion``, ``answer``;
+    ``None`` for all.
     """
-    if reward.axis not in ("prompt", "rollout"):
-        raise SpecError(
-            f"the reward lies on the axis '{reward.axis}'; reduce it to one number per rollout, as in {{mean: ...}}"
-        )
     nodes = {n.name: n.axis for n in reward.walk() if n.name and n.name != "reward"}
     taken = [*FIXED, *[f"{n}{tail}" for n in nodes for tail in ("", "_reason", "_evidence")]]
     double = next((n for i, n in enumerate(taken) if n in taken[:i]), None)
     if double is not None:
         raise SpecError(f"two columns of the scored file would be called {double!r}; rename the node")
-    kinds = {n: k for n, k in _kinds(rollouts if keep is None or keep else []).items() if keep is None or n in keep}
-    missing = [k for k in keep or () if k not in kinds and k not in PARTS]
+    given, kinds = source.columns.given(), source.kinds
+    places = {part: given[part] for part in PARTS if given.get(part) in kinds}
+    whole = set(given.values())
+    _check_kept(keep, [*PARTS, *kinds])
+    kept: dict[str, Kind] = {}
+    parts, renamed = {}, {}
+    for part, column in [*places.items(), *((None, c) for c in kinds if c not in whole)]:
+        if keep is not None and column not in keep and part not in keep:
+            continue
+        plain = part or column
+        name = _free(plain, [*taken, *kept])
+        kept[name] = kinds[column]
+        if part:
+            parts[name] = part
+        if name != plain:
+            renamed[name] = plain
+    return Layout(nodes, kept, parts, renamed)
+
+
+def _check_kept(keep: Sequence[str] | None, columns: Sequence[str]) -> None:
+    missing = [k for k in keep or () if k not in columns]
     if missing:
-        raise SpecError(f"there is no input column {missing[0]!r} to keep")
-    order = sorted(kinds, key=lambda n: (n not in PARTS, PARTS.index(n) if n in PARTS else 0))
-    names = {f"input_{name}" if name in taken else name: name for name in order}
-    renamed = {new: name for new, name in names.items() if new != name}
-    return Layout(nodes, {new: _joint(kinds[name]) for new, name in names.items()}, renamed)
+        have = ", ".join(repr(c) for c in dict.fromkeys(columns))
+        raise SpecError(f"there is no input column {missing[0]!r} to keep; columns are {have}")
 
 
-def _kinds(rollouts: Iterable[Rollout]) -> dict[str, set[Kind]]:
-    """What each column of the rollouts holds."""
-    types: dict[str, dict[type, Any]] = {}
-    vast: set[str] = set()
-    for rollout in rollouts:
-        cells = {"prompt": rollout.prompt, "completion": rollout.completion, "answer": rollout.answer, **rollout.extra}
-        for name, value in cells.items():
-            seen = types.setdefault(name, {})
-            if type(value) not in seen:
-                seen[type(value)] = value
-            elif type(value) is int and not -(2**63) <= value < 2**63:
-                vast.add(name)
-    kinds = {n: {kind_of(v) for v in seen.values() if v is not None} for n, seen in types.items()}
-    return {n: found | ({"json"} if n in vast else set()) for n, found in kinds.items() if found}
-
-
-def kind_of(value: object) -> Kind:
-    """What a cell holds."""
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        return "int" if -(2**63) <= value < 2**63 else "json"
-    return "float" if isinstance(value, float) else "json"
-
-
-def _joint(kinds: set[Kind]) -> Kind:
-    if len(kinds) == 1:
-        return next(iter(kinds))
-    return "float" if kinds == {"int", "float"} else "json"
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name = f"input_{name}"
+    return name
 
 
 def table_of(scored: Scored, rollouts: Sequence[Rollout], rows: Sequence[int], layout: Layout) -> Any:
@@ -136,8 +124,8 @@ def table_of(scored: Scored, rollouts: Sequence[Rollout], rows: Sequence[int], l
     for name in layout.nodes:
         columns += _node_columns(scored.frame, by_name[name])
     for name, kind in layout.kept.items():
-        source = layout.renamed.get(name, name)
-        cells = (getattr(r, source) if source in PARTS else r.extra.get(source) for r in rollouts)
+        part, column = layout.parts.get(name), layout.renamed.get(name, name)
+        cells = (getattr(r, part) for r in rollouts) if part else (r.extra.get(column) for r in rollouts)
         columns.append([_cell(c, kind) for c in cells])
     schema = layout.schema
     arrays = [c if isinstance(c, pa.Array) else pa.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)]

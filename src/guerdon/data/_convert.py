@@ -58,6 +58,11 @@ class Converter:
         answer = row.get(self._answer) if self._answer else None
         return Rollout(said, asked, name, group, answer, **lists, extra=extra)
 
+    def typed(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The row with the cells as its rollout will hold them."""
+        whole, cell = self._whole, self._cell
+        return row if cell is None else {k: v if k in whole else cell(v) for k, v in row.items()}
+
 
 def _messages(value: object, part: str) -> list[Mapping[str, Any]]:
     if value is None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import json
 import math
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,22 +13,23 @@ from typing import Any, NoReturn
 import orjson
 
 from guerdon.core.errors import DataError
+from guerdon.data._bytes import Watch, lines, show_all
 
 Row = tuple[int, Mapping[str, Any] | str]
 """The line (Parquet, Arrow: the row), counted from 1, and the columns or the cause why they can't be read."""
+Reader = Callable[..., Iterator[Row]]
+"""``reader(path, watch=None)``: the rows of a file."""
 
 MAX_LINE_BYTES = 64 << 20
-_BLOCK = 1 << 20
 _BATCH_ROWS = 1024
 _EXACT = float(2**63)
-_BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?\Z", re.ASCII)
 _NOT_FINITE = frozenset({"nan", "inf", "infinity"})
 
 
-def json_lines(path: Path, max_line: int = MAX_LINE_BYTES) -> Iterator[Row]:
+def json_lines(path: Path, max_line: int = MAX_LINE_BYTES, *, watch: Watch | None = None) -> Iterator[Row]:
     """JSON lines. Empty lines are skipped; of a key that stands twice in a row the last value counts."""
-    for number, line in _lines(path, max_line):
+    for number, line in lines(path, max_line, watch):
         if isinstance(line, str):
             yield number, line
         elif line and not line.isspace():
@@ -48,8 +46,15 @@ def _parse(line: bytes) -> Mapping[str, Any] | str:
             if problem := not_finite(row):
                 return problem
     except (ValueError, RecursionError) as error:
-        return f"not valid JSON: {str(error).removesuffix(': line 1 column 1 (char 0)')}"
-    return row if isinstance(row, dict) else f"expected a JSON object, not {type(row).__name__}"
+        cause = str(error).removesuffix(": line 1 column 1 (char 0)")
+        return f"not valid JSON: {cause}{_WHOLE_LINES if 'end of data' in cause else ''}"
+    if isinstance(row, dict):
+        return row
+    return f"expected a JSON object, not {type(row).__name__}{_NO_LIST if isinstance(row, list) else ''}"
+
+
+_WHOLE_LINES = "; each line must be one whole object"
+_NO_LIST = "; each line is one row (jq -c '.[]' makes lines of a list)"
 
 
 def _refuse(text: str) -> NoReturn:
@@ -91,11 +96,11 @@ def _find_not_finite(value: object) -> float | None:
     return next((found for v in items if (found := _find_not_finite(v)) is not None), None)
 
 
-def csv_rows(path: Path, max_line: int = MAX_LINE_BYTES) -> Iterator[Row]:
+def csv_rows(path: Path, max_line: int = MAX_LINE_BYTES, *, watch: Watch | None = None) -> Iterator[Row]:
     """CSV with a header. A quoted cell may span lines; every cell is text (see `typed_cell`)."""
     csv.field_size_limit(max(csv.field_size_limit(), max_line))
     problems: list[str] = []
-    reader = csv.reader(_csv_lines(path, max_line, problems))
+    reader = csv.reader(_csv_lines(path, max_line, problems, watch))
     header = next(reader, None)
     if header is None:
         return
@@ -117,8 +122,8 @@ def csv_rows(path: Path, max_line: int = MAX_LINE_BYTES) -> Iterator[Row]:
             yield first, _csv_row(header, cells)
 
 
-def _csv_lines(path: Path, max_line: int, problems: list[str]) -> Iterator[str]:
-    for _, line in _lines(path, max_line):
+def _csv_lines(path: Path, max_line: int, problems: list[str], watch: Watch | None) -> Iterator[str]:
+    for _, line in lines(path, max_line, watch):
         if isinstance(line, str):
             problems.append(line)
             yield "\n"
@@ -155,8 +160,9 @@ def typed_cell(cell: Any) -> Any:
     return number if math.isfinite(number) else cell
 
 
-def parquet_rows(path: Path) -> Iterator[Row]:
+def parquet_rows(path: Path, *, watch: Watch | None = None) -> Iterator[Row]:
     """Parquet, a thousand rows at a time."""
+    show_all(path, watch)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -167,8 +173,9 @@ def parquet_rows(path: Path) -> Iterator[Row]:
         raise DataError(path.name, 0, f"not a readable Parquet file: {error}") from error
 
 
-def arrow_rows(path: Path) -> Iterator[Row]:
+def arrow_rows(path: Path, *, watch: Watch | None = None) -> Iterator[Row]:
     """Arrow IPC, stream (as ``datasets`` writes it) or file."""
+    show_all(path, watch)
     import pyarrow as pa
 
     try:
@@ -210,54 +217,7 @@ def _column_is_finite(column: Any) -> bool:
     return not pa.types.is_nested(kind)  # a map or union: let each row be looked at
 
 
-def _lines(path: Path, limit: int) -> Iterator[tuple[int, bytes | str]]:
-    """The lines of a file, counted from 1, without their ends; a text instead where a line is over the limit."""
-    number, rest, skipping = 0, bytearray(), False
-    for block in _blocks(path):
-        cut = block.rfind(b"\n")
-        if cut >= 0:
-            for line in (bytes(rest) + block[:cut]).split(b"\n"):
-                number += 1
-                yield number, _checked(line, number, limit, skipping)
-                skipping = False
-            rest = bytearray(block[cut + 1 :])
-        elif not skipping:
-            rest += block
-        if len(rest) > limit:
-            skipping, rest = True, bytearray()
-    if rest or skipping:
-        yield number + 1, _checked(bytes(rest), number + 1, limit, skipping)
-
-
-def _checked(line: bytes, number: int, limit: int, skipped: bool) -> bytes | str:
-    if skipped or len(line) > limit:
-        return f"the line is longer than {limit} bytes"
-    return line.removeprefix(_BOM) if number == 1 else line
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    """The decompressed bytes in blocks; raises `DataError` when the compressed data is damaged or ends early."""
-    try:
-        with _open(path) as stream:
-            while block := stream.read(_BLOCK):
-                yield block
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(path.name, 0, f"the compressed data is damaged: {error}") from error
-    except OSError as error:
-        raise DataError(path.name, 0, f"can't be read: {error.strerror or error}") from error
-
-
-def _open(path: Path) -> Any:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")
-    if path.suffix in (".zst", ".zstd"):
-        import pyarrow as pa
-
-        return pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
-    return io.FileIO(path)
-
-
-READERS: Mapping[str, Callable[[Path], Iterator[Row]]] = {
+READERS: Mapping[str, Reader] = {
     ".jsonl": json_lines,
     ".ndjson": json_lines,
     ".json": json_lines,

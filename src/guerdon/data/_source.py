@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import stat
 import sys
-import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,12 +16,15 @@ import numpy.typing as npt
 
 from guerdon.core.errors import DataError
 from guerdon.core.rollout import Rollout
+from guerdon.data._bytes import Watch
 from guerdon.data._columns import Columns
 from guerdon.data._convert import Checked, Converter, Refused
-from guerdon.data._rows import READERS, Row, csv_rows, json_lines, typed_cell
+from guerdon.data._files import Part, parts_of, spool
+from guerdon.data._kinds import ColumnKinds, Kind
+from guerdon.data._rows import csv_rows, json_lines, typed_cell
 
 _BAD_KEPT = 1000
-_BLOCK = 1 << 20
+_TOLD = 4096
 
 
 class BadRow(NamedTuple):
@@ -45,13 +45,17 @@ class Batch(list[Rollout]):
 
 @dataclass(frozen=True)
 class Survey:
-    """What the first pass found: how many rollouts, which rows end a group, which repeat an id, which are bad."""
+    """What the first pass found: how many rollouts, which rows end a group, which repeat an id, which are bad, what
+    the columns hold, and a hash of all bytes.
+    """
 
     count: int
     ends: npt.NDArray[np.bool_]
     repeated: frozenset[int]
     bad: tuple[BadRow, ...]
     bad_count: int
+    kinds: Mapping[str, Kind]
+    fingerprint: str
 
 
 def read(path: str | Path, columns: Columns | None = None, *, skip_bad: bool = False) -> Source:
@@ -63,26 +67,14 @@ def read(path: str | Path, columns: Columns | None = None, *, skip_bad: bool = F
     ``skip_bad`` is left out, counted and listed in `Source.bad`.
     """
     if str(path) == "-":
-        return Source([_Part(_spool(sys.stdin.buffer), "stdin", json_lines)], columns or Columns(), skip_bad)
-    return Source(_parts(Path(path)), columns or Columns(), skip_bad)
-
-
-class _Part:
-    """One file of a source."""
-
-    def __init__(self, path: Path | Any, name: str, reader: Callable[[Path], Iterator[Row]]) -> None:
-        self.keep = path  # a spooled file is deleted when this goes
-        self.path = path if isinstance(path, Path) else Path(path.name)
-        self.name, self.reader = name, reader
-
-    def rows(self) -> Iterator[Row]:
-        return self.reader(self.path)
+        return Source([Part(spool(sys.stdin.buffer), "stdin", json_lines)], columns or Columns(), skip_bad)
+    return Source(parts_of(Path(path)), columns or Columns(), skip_bad)
 
 
 class Source:
     """Rollouts in file order, read as often as needed; memory is bounded by a row, `groups` apart."""
 
-    def __init__(self, parts: list[_Part], columns: Columns, skip_bad: bool) -> None:
+    def __init__(self, parts: list[Part], columns: Columns, skip_bad: bool) -> None:
         self._parts, self._skip_bad = parts, skip_bad
         names = self._names()
         self.columns = columns.resolve(names, parts[0].name) if names else columns
@@ -90,7 +82,6 @@ class Source:
         self.guessed: Mapping[str, str] = {part: used[part] for part in used if part not in given}
         self._converters: dict[int, Converter] = {}
         self._survey: Survey | None = None
-        self._fingerprint = ""
 
     @property
     def count(self) -> int:
@@ -110,15 +101,12 @@ class Source:
     @property
     def fingerprint(self) -> str:
         """Identity of what is read: the bytes of all files, the columns and the treatment of bad rows."""
-        if not self._fingerprint:
-            state = hashlib.blake2b(repr((self.columns, self._skip_bad)).encode(), digest_size=16)
-            for part in self._parts:
-                state.update(f"\0{part.path.suffix}{part.path.stat().st_size}\0".encode())
-                with open(part.path, "rb") as file:
-                    while block := file.read(_BLOCK):
-                        state.update(block)
-            self._fingerprint = state.hexdigest()
-        return self._fingerprint
+        return self.survey().fingerprint
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """What each column of the input holds, by its name there; columns that hold nothing are left out."""
+        return self.survey().kinds
 
     def __iter__(self) -> Iterator[Rollout]:
         return (rollout for _, rollout in self.rows())
@@ -159,21 +147,28 @@ class Source:
         if ready:
             yield _batch(ready)
 
-    def survey(self) -> Survey:
-        """The first pass: check every row, count, find the ends of groups and ids that stand twice."""
+    def survey(self, on_progress: Callable[[int], object] = lambda rows: None) -> Survey:
+        """The first pass, made once: check every row, count, find the ends of groups and ids that stand twice.
+
+        ``on_progress`` is told now and then how many rows were seen.
+        """
         if self._survey is None:
-            self._survey = self._look()
+            self._survey = self._look(on_progress)
         return self._survey
 
-    def _look(self) -> Survey:
-        groups, ids, numbers = array("q"), array("q"), array("q")
+    def _look(self, on_progress: Callable[[int], object]) -> Survey:
+        state = hashlib.blake2b(repr((self.columns, self._skip_bad)).encode(), digest_size=16)
+        groups, ids, numbers, kinds = array("q"), array("q"), array("q"), ColumnKinds()
         bad: list[BadRow] = []
         bad_count = 0
-        for place, line, number, _, checked in self._read():
+        for place, line, number, row, checked in self._read(state.update):
+            if number % _TOLD == 0:
+                on_progress(number)
             if isinstance(checked, Checked):
                 groups.append(_group_key(checked, number))
                 ids.append(hash(checked.id))
                 numbers.append(number)
+                kinds.add(self._converters[place].typed(row))
                 continue
             bad_count += 1
             file = self._parts[place].name
@@ -185,7 +180,8 @@ class Source:
         kept = ~np.isin(np.asarray(numbers), list(repeats)) if repeats else np.ones(len(numbers), dtype=np.bool_)
         bad = sorted([*bad, *repeats.values()][:_BAD_KEPT], key=lambda b: b.line) if repeats else bad
         ends = _last_of_each(np.asarray(groups, dtype=np.int64)[kept])
-        return Survey(len(ends), ends, frozenset(repeats), tuple(bad), bad_count + len(repeats))
+        found = (frozenset(repeats), tuple(bad), bad_count + len(repeats))
+        return Survey(len(ends), ends, *found, kinds.joint(), state.hexdigest())
 
     def _repeats(self, ids: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> dict[int, BadRow]:
         """The rows whose id stood before; a second pass, only when hashes meet, names both lines."""
@@ -211,7 +207,7 @@ class Source:
             found[number] = BadRow(name, line, cause)
         return found
 
-    def _read(self) -> Iterator[tuple[int, int, int, Any, Checked | str]]:
+    def _read(self, watch: Watch | None = None) -> Iterator[tuple[int, int, int, Any, Checked | str]]:
         """Place of the file, line, row number, row, and what it holds or the cause why it is no rollout."""
         number = 0
         for place, part in enumerate(self._parts):
@@ -219,7 +215,7 @@ class Source:
                 cell = typed_cell if part.reader is csv_rows else None
                 self._converters[place] = Converter(self.columns, part.name, cell)
             check = self._converters[place].check
-            for line, row in part.rows():
+            for line, row in part.rows(watch):
                 try:
                     yield place, line, number, row, row if isinstance(row, str) else check(row, number)
                 except Refused as refusal:
@@ -248,62 +244,3 @@ def _last_of_each(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 def _batch(members: list[tuple[int, Rollout]]) -> Batch:
     return Batch((rollout for _, rollout in members), [number for number, _ in members])
-
-
-def _parts(path: Path) -> list[_Part]:
-    if path.is_dir():
-        return _folder(path)
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise DataError(str(path), 0, f"can't be read: {error.strerror}") from error
-    reader = _reader(path)
-    if reader is None:
-        raise DataError(path.name, 0, f"unknown kind of file; known are {', '.join(READERS)} (text also .gz, .zst)")
-    if not stat.S_ISREG(mode):
-        with open(path, "rb") as stream:
-            return [_Part(_spool(stream), path.name, reader)]
-    return [_Part(path, path.name, reader)]
-
-
-def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:
-    suffixes = [s.lower() for s in path.suffixes]
-    packed = bool(suffixes) and suffixes[-1] in (".gz", ".zst", ".zstd")
-    if packed:
-        suffixes.pop()
-    reader = READERS.get(suffixes[-1]) if suffixes else None
-    return reader if not packed or reader in (json_lines, csv_rows) else None
-
-
-def _folder(folder: Path) -> list[_Part]:
-    if (folder / "dataset_dict.json").is_file():
-        splits = sorted(p.parent.name for p in folder.glob("*/state.json"))
-        raise DataError(str(folder), 0, f"holds several splits; give one: {', '.join(str(folder / s) for s in splits)}")
-    state = folder / "state.json"
-    if state.is_file():
-        files = [folder / name for name in _data_files(state)]
-    else:
-        files = sorted(p for p in folder.rglob("*") if p.is_file() and _reader(p) and not p.name.startswith("."))
-    kinds = {p.suffix for p in files if p.suffix in (".parquet", ".arrow")}
-    files = [p for p in files if p.suffix in kinds] if len(kinds) == 1 else files
-    parts = [_Part(p, str(p.relative_to(folder)), reader) for p in files if (reader := _reader(p))]
-    if not parts:
-        raise DataError(str(folder), 0, f"holds no file of a known kind ({', '.join(READERS)})")
-    return parts
-
-
-def _data_files(state: Path) -> list[str]:
-    """The names that ``save_to_disk`` wrote down, kept inside the folder."""
-    try:
-        names = [Path(str(file["filename"])).name for file in json.loads(state.read_bytes())["_data_files"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(str(state), 0, f"not the state of a saved dataset: {error!r}") from error
-    return [name for name in names if name]
-
-
-def _spool(stream: Any) -> Any:
-    """A temporary copy, since the input is read more than once; it is deleted with the source."""
-    file = tempfile.NamedTemporaryFile(prefix="guerdon-", suffix=".jsonl")  # noqa: SIM115 - lives as long as the source
-    shutil.copyfileobj(stream, file, _BLOCK)
-    file.flush()
-    return file

@@ -5,10 +5,10 @@
 Interval(low=-0.5, high=1.0)
 """
 
-from guerdon.spec._check import Finding, check
+from guerdon.spec._check import Finding, axis_problem, check
 from guerdon.spec._graph import graph
 from guerdon.spec._read import Spec, load_spec
 from guerdon.spec._schema import schema
 from guerdon.spec._write import dump_spec
 
-__all__ = ["Finding", "Spec", "check", "dump_spec", "graph", "load_spec", "schema"]
+__all__ = ["Finding", "Spec", "axis_problem", "check", "dump_spec", "graph", "load_spec", "schema"]

@@ -38,8 +38,9 @@ def check(spec: Spec) -> list[Finding]:
     """Findings about ``spec``, errors first; none needs data.
 
     Errors: the reward can leave its declared range (with the part that pushes it), a signal lacks a parameter.
-    Warnings: the range can't be shown to hold, a branch or comparison is decided beforehand, a condition that is not
-    0/1, a gate that a bonus can out-bid, a divisor that can be 0, a dear signal that is not cached, unused nodes.
+    Warnings: the reward is not one number per rollout, the range can't be shown to hold, a branch or comparison is
+    decided beforehand, a condition that is not 0/1, a gate that a bonus can out-bid, a divisor that can be 0, a dear
+    signal that is not cached, unused nodes.
 
     >>> from guerdon.spec import load_spec
     >>> text = '''
@@ -69,6 +70,8 @@ class _Look:
 
     def whole(self) -> Iterator[Finding]:
         declared, reward = self.spec.range, self.spec.reward
+        if problem := axis_problem(reward):
+            yield self._at(reward, "warning", "axis", problem)
         if declared is None:
             return
         for side, word in (("high", "above"), ("low", "below")):
@@ -111,6 +114,16 @@ class _Look:
                 f"{text_of(node)} has no stable fingerprint, so its scores are never cached: give the signal a version="
             )
             yield self._at(node, "warning", "not-cached", text)
+
+
+def axis_problem(reward: Reward) -> str:
+    """Why ``reward`` gives no score for each rollout, or ``""`` if it does."""
+    if reward.axis in ("prompt", "rollout"):
+        return ""
+    return (
+        f"the reward lies on the axis '{reward.axis}', but a scored file and a trainer need one number per rollout: "
+        f"reduce it, as in {{mean: {reward.name or '...'}}}"
+    )
 
 
 def text_of(node: Reward) -> str:
