@@ -60,8 +60,8 @@ def _whitened(
     with np.errstate(over="ignore", invalid="ignore"):
         mean = float(values.mean() if share is None else values @ share)
     spread = _deviation(values, mean, share) * math.sqrt(count / max(count - ddof, 1.0))
-    # A deviation that overflows says nothing of any item: all become unknown, none silently 0.
-    factor = 1.0 / math.hypot(spread, math.sqrt(eps)) if math.isfinite(spread) else math.nan
+    # A mean or deviation that overflows says nothing of any item: all become unknown, none silently 0.
+    factor = 1.0 / math.hypot(spread, math.sqrt(eps)) if math.isfinite(spread + mean) else math.nan
     out = x.values if reuse else np.empty_like(x.values)
     with np.errstate(over="ignore", invalid="ignore"):
         for part in chunks(len(out)):

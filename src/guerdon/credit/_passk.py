@@ -66,14 +66,15 @@ def pass_at_k_advantage(x: Scores, *, k: int, scale: Literal["std", "none"] = "s
         others = np.append(_max_weights(order.shape[1] - 1, k - 1), 0.0) if k > 1 else np.zeros(order.shape[1])
         below = np.append(0.0, np.cumsum(others[:-1])) if k > 1 else np.ones(order.shape[1])
         above = np.cumsum((ranked[:, 1:] * others[:-1])[:, ::-1], axis=1)[:, ::-1]
-        off = below * ranked + np.pad(above, ((0, 0), (0, 1))) - mean
         # Equal maxima everywhere: members from place k on all share one value (places from 0: k - 1).
         flat = ranked[:, k - 1] >= ranked[:, -1]
-        spread = _deviation(ranked - mean, weights) + eps if scale == "std" else np.ones(len(mean))
-        values[order] = np.where(flat[:, None], 0.0, off / np.where(flat, 1.0, spread)[:, None])
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = below * ranked + np.pad(above, ((0, 0), (0, 1))) - mean
+            spread = _deviation(ranked - mean, weights) + eps if scale == "std" else np.ones(len(mean))
+            values[order] = np.where(flat[:, None], 0.0, off / np.where(flat, 1.0, spread)[:, None])
     out = member_wise(x, groups, values, least=k)
     if out.reasons is not None:
-        out.reasons[x.known & ~out.known] = f"fewer than {k} known members in the group"
+        out.reasons[x.known & (groups.at(groups.members) < k)] = f"fewer than {k} known members in the group"
     return out
 
 

@@ -46,10 +46,11 @@ def place_relative(
         raise ValueError(f'scale={scale!r}: choose "std" or "none"')
     groups = places(x, place)
     flat = groups.at(groups.flat).astype(bool)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         off = np.where(flat, 0.0, x.values - groups.at(groups.mean))
         if scale == "std":
-            off = off / np.where(flat, 1.0, groups.at(groups.std(ddof)) + eps)
+            spread = groups.at(groups.std(ddof)) + eps
+            off = off / np.where(flat, 1.0, np.where(np.isfinite(spread), spread, np.nan))
     return member_wise(Scores.of(x.axis, x.values, groups.known, _parts(x, place), x.evidence), groups, off, least)
 
 

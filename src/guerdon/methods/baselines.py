@@ -35,7 +35,10 @@ def dr_grpo(reward: Reward) -> Reward:
 
 @method("rloo", family="credit", name="RLOO", source="Ahmadian et al. 2024, arXiv:2402.14740", evidence="code-read")
 def rloo(reward: Reward) -> Reward:
-    """Leave-one-out: ``A_i = r_i - mean_{j != i} r_j``, shape ``(rollouts,)``; the expected gradient is exact."""
+    """Leave-one-out: ``A_i = r_i - mean_{j != i} r_j``, shape ``(rollouts,)``; the expected gradient is exact.
+
+    It is ``G / (G - 1)`` times Dr. GRPO's. All equal: exactly 0; one known member: unknown.
+    """
     return credit.leave_one_out(reward)
 
 

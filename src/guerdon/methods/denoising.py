@@ -11,6 +11,7 @@ from guerdon.core.reward import Reward
 from guerdon.core.scores import Scores
 from guerdon.core.transform import transform
 from guerdon.credit._kernels import positions, preceding
+from guerdon.credit._rollouts import settled
 from guerdon.credit._spread import both_known
 from guerdon.methods._registry import method
 
@@ -80,14 +81,16 @@ def turning_rewards(score: Scores, start: Scores, final: Scores, *, eta: float =
     reasons = why if whynot is None else np.where(also, why, whynot) if why is not None else whynot
     values, lengths = np.where(known & also, score.values, 0.0), np.diff(offsets)
     before = preceding(values, offsets, start.values)
-    last, change = np.repeat(final.values, lengths), np.repeat(final.values - start.values, lengths)
-    step = values - before
+    last = np.repeat(final.values, lengths)
+    with np.errstate(over="ignore"):
+        change = np.repeat(final.values - start.values, lengths)
+        step, ahead, left = values - before, last - values, last - before
     way = np.sign(step) * np.sign(change)
     turns = (positions(offsets) == 0) | ((preceding(way, offsets, -1.0) < 0) & (way > 0))
-    turns &= (np.sign(step) * np.sign(last - values) > 0) & (last != before) & known & also
+    turns &= (np.sign(step) * np.sign(ahead) > 0) & (left != 0) & known & also
     if balance:
         turns = _balanced(turns, change)
-    return Scores.of(score.axis, np.where(turns, eta * (last - before), step), known & also, reasons)
+    return settled(score.axis, np.where(turns, eta * left, step), known & also, reasons)
 
 
 def _balanced(turns: BoolArray, change: FloatArray) -> BoolArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from guerdon.core.axis import FloatArray
@@ -22,14 +24,15 @@ from guerdon.methods._registry import method
 def fapo(correct: Reward, first_error: Reward, *, penalty: float = 1.0) -> Reward:
     """1 for right and clean, ``1 - penalty`` for right but flawed, -1 for wrong; shape ``(rollouts,)``.
 
-    ``first_error``: a judge's index of the first wrong step, -1 for none; it is asked only about right rollouts. With
+    ``first_error``: a judge's index of the first wrong step, -1 for none; below that it is unknown, as is one that
+    failed. It is asked only about right rollouts. With
     shares ``p`` clean and ``w`` wrong the mean is ``p - w``: a flawed positive is pushed up while ``p < w`` and down
     later, a schedule without a parameter. Use with `methods.baselines.grpo` (sample deviation, 1e-6).
 
     Traps: a judge that fails leaves a right rollout unknown, out of the group (the released code takes it for clean);
     step numbers must match the prompt's; read the index with ``int``, never ``eval``.
     """
-    return when(correct, when(first_error == -1.0, 1.0, 1.0 - penalty), -1.0)
+    return when(correct, when(first_error.within(-1.0, math.inf) == -1.0, 1.0, 1.0 - penalty), -1.0)
 
 
 @transform("methods.fapo_judge", version=1)

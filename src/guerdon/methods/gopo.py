@@ -20,7 +20,8 @@ def gopo(reward: Reward) -> Reward:
     In [-2, 2], shape ``(rollouts,)``; no monotone change of the reward moves it. All equal: 0. One known member:
     unknown.
 
-    Traps: the released code breaks ties by index, which gives an all-equal group +2 to -2 out of nothing; mid-ranks
-    (ours) do not. Differences that are only noise get full weight; 0/1 rewards lose the pass rate. Trades bias.
+    Traps: the released code breaks ties by index, which gives an all-equal group +2 to -2 out of nothing, and 0/1
+    rewards lose their pass rate; mid-ranks (ours) make of 0/1 rewards ``2 G / (G - 1)`` times the centred ones.
+    Differences that are only noise get full weight. Trades bias.
     """
     return rank(reward) * 4.0 - 2.0

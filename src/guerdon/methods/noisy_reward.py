@@ -45,14 +45,15 @@ def reasoning_pattern(
 ) -> float:
     """``max(0, min(1, phrases found / full) - rep_n - count(forbidden))`` of the text, whatever it says.
 
-    The text is lower-cased. Phrases count once each, as plain substrings (``thus`` also hits inside ``enthusiast``).
+    Text and phrases are lower-cased. Different phrases count once each, as plain substrings (``thus`` also hits inside
+    ``enthusiast``).
     ``rep_n``: distinct ``n``-grams of words that occur more than once, over all ``n``-grams; 0 for short texts.
     """
     text = rollout.text.lower()
     words = text.split()
     grams = Counter(hash(tuple(words[i : i + n])) for i in range(len(words) - n + 1))
     repeated = sum(c > 1 for c in grams.values()) / sum(grams.values()) if grams else 0.0
-    found = sum(p.lower() in text for p in set(phrases))
+    found = sum(p in text for p in {p.lower() for p in phrases} - {""})
     return max(0.0, min(1.0, found / full) - repeated - text.count(forbidden))
 
 
@@ -70,7 +71,8 @@ def calibrated(
 
     ``score`` in [0, 1]; ``pattern``: `reasoning_pattern` with your list of phrases (about 40 in the source: planning,
     checking, trying again, connectives, examples), asked only where ``score`` is low; the result is multiplied by
-    ``valid``, 0/1 for the format. The robustness test beside it is `flipped`: 40 % of groups flipped still learn.
+    ``valid``, 0/1 for the format. A variant pays the pattern to wrong answers only: ``when(correct, 1.0, pattern)``.
+    The robustness test beside it is `flipped`: 40 % of groups flipped still learn.
 
     Traps: flip groups, not rollouts; RPR alone is trivially hacked and is here as a control; the source's list has a
     misspelled phrase.

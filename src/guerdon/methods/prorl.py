@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from guerdon import credit
+from guerdon.core.operators import itemwise
 from guerdon.core.reward import Reward
 from guerdon.core.scores import Scores
 from guerdon.core.transform import State, transform
@@ -20,7 +21,7 @@ from guerdon.shape._running import merged, start
     "prorl-stepwise-centering-position-baseline",
     family="credit",
     name="ProRL: stepwise reward centering and position-specific advantage",
-    source="ProRL, proactive recommendation (released code)",
+    source="Hou et al. 2026, arXiv:2605.28293 (released code)",
     evidence="code-read",
 )
 def prorl(
@@ -72,5 +73,4 @@ def centred(
         kept = x.known if real is None else x.known & real.known & (real.values == 1.0)
         old = {**merged(old, Scores.of(x.axis, np.where(kept, x.values, 0.0), kept)), "batches": old["batches"] + 1}
     sigma = math.sqrt(old["squares"] / (old["count"] - 1)) if old["count"] > 1 else 0.0
-    values = (x.values - old["mean"]) / max(sigma, floor)
-    return Scores.of(x.axis, np.where(x.known, values, 0.0), x.known, x, x.evidence), old
+    return itemwise(lambda v: (v - old["mean"]) / max(sigma, floor), x), old

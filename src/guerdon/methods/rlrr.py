@@ -18,7 +18,7 @@ from guerdon.shape._groups import Groups
     "rlrr-relative-rewards",
     family="credit",
     name="RLRR: relative rewards",
-    source="RLRR (abstract only; formula is our reading)",
+    source="Niu et al. 2026, arXiv:2601.23058 (abstract)",
     evidence="abstract-only",
 )
 def rlrr(score: Reward, correct: Reward | None = None, *, beta: float = 0.5) -> Reward:
@@ -30,7 +30,8 @@ def rlrr(score: Reward, correct: Reward | None = None, *, beta: float = 0.5) -> 
     ``beta`` 0.5 is our choice.
 
     Traps: divided by the group's deviation afterwards, the least bad of an all-wrong group is rewarded like a right
-    answer (`variance-profile-amplifier-audit`). Trades bias.
+    answer (`variance-profile-amplifier-audit`); a listwise judge favours places, so average its ranks over several
+    orders. Trades bias.
     """
     if correct is None:
         return rank(score) - 0.5

@@ -98,7 +98,7 @@ class Groups:
             return np.asarray(spread)
         # Squares that overflow, vanish or lose digits: the same with deviations in units of the group's width.
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            unit = np.where(self.flat, 1.0, self.high - self.low)
+            unit = np.where(self.flat, 1.0, np.minimum(self.high - self.low, np.finfo(np.float64).max))
             off = np.where(self.known, (self.values - self.at(self.mean)) / self.at(unit), 0.0)
             squares = np.bincount(self.owner, weights=off * off, minlength=self.count)
             return np.where(lost, unit * np.sqrt(squares / np.maximum(self.members - ddof, 1)), spread)

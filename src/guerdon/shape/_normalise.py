@@ -59,11 +59,13 @@ def zscore(x: Scores, *, ddof: int = 0, eps: float = 0.0, across: Across = "grou
     [1.0, -1.0, 1.0, -1.0]
     """
     groups = Groups.of(x, across=across)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         off = x.values - groups.at(groups.mean)
         spread = groups.at(groups.std(ddof)) + eps
         flat = groups.at(groups.flat).astype(bool)
-        return member_wise(x, groups, np.where(flat, 0.0, off / np.where(flat, 1.0, spread)))
+        # A deviation beyond the floats says nothing of its members: unknown, not 0.
+        spread = np.where(flat, 1.0, np.where(np.isfinite(spread), spread, np.nan))
+        return member_wise(x, groups, np.where(flat, 0.0, off / spread))
 
 
 @transform("shape.minmax", version=1, groups=True, range=lambda x, low=0.0, high=1.0, **_: Interval(low, high))
@@ -84,8 +86,9 @@ def minmax(
     flat = groups.at(groups.flat).astype(bool)
     with np.errstate(invalid="ignore", over="ignore"):
         bottom, top = groups.at(groups.low), groups.at(groups.high)
-        # Halved before the difference, so that the width of the widest scores is still a number.
-        share = (groups.values / 2 - bottom / 2) / np.where(flat, 1.0, top / 2 - bottom / 2)
+        # Large ones halved before the difference, so that the width of the widest scores is still a number.
+        part = np.where(np.maximum(np.abs(bottom), np.abs(top)) > 1.0, 0.5, 1.0)
+        share = (groups.values * part - bottom * part) / np.where(flat, 1.0, top * part - bottom * part)
     share = np.where(flat, 0.5, np.clip(share, 0.0, 1.0))
     known = groups.known
     values = np.where(known, np.clip(low + (high - low) * share, low, high), 0.0)

@@ -183,10 +183,11 @@ def spread_weight(
     """
     groups = Groups.of(x)
     sigma, known = groups.std(), groups.members > 0
-    seen = (state or _no_groups())["groups"]
-    count = seen + int(known.sum())
-    mean = ((state or _no_groups())["mean"] * seen + float(sigma[known].sum())) / max(count, 1)
-    values = low + (high - low) * stable_sigmoid(slope * (sigma - mean))
+    seen, usual = (state or _no_groups())["groups"], sigma[known & (sigma <= LARGEST)]
+    count = seen + len(usual)
+    mean = ((state or _no_groups())["mean"] * seen + float(usual.sum())) / max(count, 1)
+    with np.errstate(over="ignore"):
+        values = low + (high - low) * stable_sigmoid(slope * (sigma - mean))
     return Scores.of(x.axis.ancestor("prompt"), values, known, "no known score in the group"), {
         "mean": mean,
         "groups": count,

@@ -256,7 +256,8 @@ def items(x: Scores, *, to: str | None = None) -> Scores:
 
 def averages(x: FloatArray, w: FloatArray, owner: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
     """Weighted mean and total weight of each owner's items; the mean never leaves their range. 0 without weight."""
-    total = np.bincount(owner, weights=w * x, minlength=count)
+    with np.errstate(over="ignore"):
+        total = np.bincount(owner, weights=w * x, minlength=count)
     weight = np.bincount(owner, weights=w, minlength=count).astype(np.float64, copy=False)
     low, high = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(low, owner[w > 0], x[w > 0])
