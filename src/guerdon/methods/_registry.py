@@ -9,6 +9,7 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeVar
 
@@ -80,14 +81,29 @@ def all_methods() -> list[Method]:
 
 
 def find(key: str) -> Method:
-    """The method ``key``; an error that names the nearest keys if there is none."""
+    """The method ``key``; an error that names the nearest keys if there is none.
+
+    Only modules whose source holds the key are imported, all of them only where that does not find it.
+    """
+    for module in () if key in _METHODS else _modules_with(key):
+        importlib.import_module(module)
     if key not in _METHODS:
         all_methods()
     if key not in _METHODS:
-        near = get_close_matches(key, _METHODS, n=3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else "; see: guerdon methods list"
-        raise SpecError(f"there is no method {key!r}{hint}")
+        raise SpecError(f"there is no method {key!r}{_hint(key)}")
     return _METHODS[key]
+
+
+def _modules_with(key: str) -> list[str]:
+    package = importlib.import_module("guerdon.methods")
+    mark = f'"{key}"'.encode()
+    files = [f for place in package.__path__ for f in sorted(Path(place).glob("*.py"))]
+    return [f"guerdon.methods.{f.stem}" for f in files if not f.stem.startswith("_") and mark in f.read_bytes()]
+
+
+def _hint(key: str) -> str:
+    near = [k for k in sorted(_METHODS) if key and key in k] or get_close_matches(key, _METHODS, n=3)
+    return f"; did you mean {' or '.join(near[:3])}?" if near else "; see: guerdon methods list"
 
 
 def build(key: str, *args: Any, **params: Any) -> Any:
