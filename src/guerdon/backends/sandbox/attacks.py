@@ -9,14 +9,24 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
+from .pool import slots_by_default
 from .result import Limits, Result
 from .zygote import Zygote
 
-_NORMAL = ("print(sum(range(int(input()))))", b"10\n", "45\n")
+# What a job must find whatever the one before it did: a clean /tmp, its modules, its limits, and time.
+_NORMAL = """
+import os, resource
+own = sorted(set(os.listdir("/tmp")) - {"program.py"})
+limits = [resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0] > 8 for name in ("NOFILE", "NPROC", "STACK")]
+print(sum(range(int(input()))), own, limits, os.cpu_count() > 0, os.getpid() < 9)
+"""
+_EXPECTED = "45 [] [True, True, True] True True\n"
 _SECRET = "SECRET-of-the-host"
 _SLACK_SECONDS = 1.0
 
@@ -51,12 +61,17 @@ def attacks() -> list[Attack]:
 
 
 def run_attack_suite(
-    run: Run | None = None, corpus: list[Attack] | None = None, limits: Limits | None = None
+    run: Run | None = None,
+    corpus: list[Attack] | None = None,
+    limits: Limits | None = None,
+    *,
+    at_once: int | None = None,
 ) -> Iterator[Defence]:
     """Each attack through `run` (a method of an isolating back end), followed by a normal program that must still work.
 
-    `run` is a back end's `run_program`; by default the fork server's. Yields as it goes; takes about one limit's
-    seconds for each endless attack.
+    `run` is a back end's `run_program`; by default the fork server's. `at_once`: how many attacks run at a time, by
+    default as many as there are processors. Yields in the corpus's order as it goes; takes about one limit's seconds
+    for each endless attack.
     """
     limits = limits or Limits(seconds=1.0, memory_bytes=256 << 20)
     run = run or Zygote().run_program
@@ -65,9 +80,14 @@ def run_attack_suite(
         answers.write_text(_SECRET)
         answers.chmod(0o644)
         Path(folder).chmod(0o755)
-        for attack in attacks() if corpus is None else corpus:
-            result = run(attack.program.replace("{ANSWER_FILE}", str(answers)), b"", limits)
-            yield _judge(attack, result, run, answers, limits)
+        attempt = partial(_attempt, run=run, answers=answers, limits=limits)
+        with ThreadPoolExecutor(at_once or slots_by_default()) as threads:
+            yield from threads.map(attempt, attacks() if corpus is None else corpus)
+
+
+def _attempt(attack: Attack, run: Run, answers: Path, limits: Limits) -> Defence:
+    result = run(attack.program.replace("{ANSWER_FILE}", str(answers)), b"", limits)
+    return _judge(attack, result, run, answers, limits)
 
 
 def _judge(attack: Attack, result: Result, run: Run, answers: Path, limits: Limits) -> Defence:
@@ -83,8 +103,7 @@ def _judge(attack: Attack, result: Result, run: Run, answers: Path, limits: Limi
         faults.append(f"ran for {result.seconds:.2f} s")
     if answers.read_text() != _SECRET:
         faults.append("changed a file of the host")
-    program, given, expected = _NORMAL
-    after = run(program, given, limits)
-    if after.state != "finished" or after.stdout != expected:
-        faults.append(f"a normal program afterwards: {after.state} {after.stderr[-200:]}")
+    after = run(_NORMAL, b"10\n", limits)
+    if after.state != "finished" or after.stdout != _EXPECTED:
+        faults.append(f"a normal program afterwards: {after.state} {after.stdout[:200]} {after.stderr[-200:]}")
     return Defence(attack.name, not faults, "; ".join(faults) or text[:80], result.state, result.seconds)

@@ -7,7 +7,8 @@ object or another process that a grader's program has no use for: `socket`, `ptr
 `sethostname`, `open_by_handle_at`, SysV and POSIX message queues, `memfd_create` (memory outside the limits),
 `quotactl`, `swapon`, `reboot`, `syslog`, `acct`, `pidfd_*`, `landlock_*`, `inotify_*`, `fanotify_*`,
 `name_to_handle_at`. Also what reaches through a read-only file or a harmless socket: `flock` (locks the host's own
-file), `splice` and `tee` (pipes that hold pages of the host's files), `setsockopt` (attaches filters).
+file), `splice` and `tee` (pipes that hold pages of the host's files), `fadvise64` and `sync_file_range`
+(the host's page cache), `setsockopt` (attaches filters).
 
 Numbers are the kernel's own (arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h); `-` where an
 architecture has no such call.
@@ -36,12 +37,12 @@ _ALLOWED: Final = """
     fstatfs:138:44 getpriority:140:141 sched_getparam:143:121 sched_getscheduler:145:120
     sched_get_priority_max:146:125 sched_get_priority_min:147:126 arch_prctl:158:- gettid:186:178
     tkill:200:130 time:201:- futex:202:98 sched_getaffinity:204:123 epoll_create:213:- getdents64:217:61
-    set_tid_address:218:96 restart_syscall:219:128 fadvise64:221:223 clock_gettime:228:113
+    set_tid_address:218:96 restart_syscall:219:128 clock_gettime:228:113
     clock_getres:229:114 clock_nanosleep:230:115 exit_group:231:94 epoll_wait:232:- epoll_ctl:233:21
     tgkill:234:131 utimes:235:- waitid:247:95 openat:257:56 mkdirat:258:34
     fchownat:260:54 futimesat:261:- newfstatat:262:79 unlinkat:263:35 renameat:264:38 linkat:265:37
     symlinkat:266:36 readlinkat:267:78 fchmodat:268:53 faccessat:269:48 pselect6:270:72 ppoll:271:73
-    set_robust_list:273:99 get_robust_list:274:100 sync_file_range:277:84
+    set_robust_list:273:99 get_robust_list:274:100
     utimensat:280:88 epoll_pwait:281:22 signalfd:282:- timerfd_create:283:85 eventfd:284:- fallocate:285:47
     timerfd_settime:286:86 timerfd_gettime:287:87 signalfd4:289:74 eventfd2:290:19 epoll_create1:291:20
     dup3:292:24 pipe2:293:59 preadv:295:69 pwritev:296:70 prlimit64:302:261 getcpu:309:168 getrandom:318:278
