@@ -228,3 +228,36 @@ def test_output_into_a_closed_pipe_is_no_error() -> None:
 
 def test_tables_align() -> None:
     assert table([("a", 1), ("bcd", 20)], ("name", "n")) == "name   n\na      1\nbcd   20"
+
+
+@pytest.mark.parametrize("group", ["", "spec", "sandbox"])
+def test_a_command_without_its_subcommand_shows_its_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, *group.split())
+    assert (code, out) == (2, "")
+    assert err.startswith(f"Usage: {' '.join(['guerdon', *group.split()])} [OPTIONS] COMMAND")
+    assert "\nCommands:\n" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("methods list --family shpe", "there is no family 'shpe'; there are audit, "),
+        ("signals list --room verfy", "there is no room 'verfy'; there are credit, judge, operators"),
+        ("methods show hero", "there is no method 'hero'; did you mean hero-hybrid-reward?"),
+        (f"check-answers {EXAMPLE / 'solutions.jsonl'} --answer gld", "no column 'gld' for completion and answer"),
+    ],
+)  # fmt: skip
+def test_a_choice_that_is_none_is_answered_with_those_there_are(
+    words: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, *words.split())
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_doctor_looks_for_what_the_package_asks_for(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "doctor", "--quick", "--json")
+    found = json.loads(out)
+    assert {"numpy", "sympy", "python-flint", "google-re2"} <= set(found["base"])
+    assert {"judge", "sql", "postgres", "fast", "plot", "trl"} <= set(found["extras"])
+    assert set(found["extras"]["sql"]) == {"sqlglot", "sqlglotc", "duckdb"}

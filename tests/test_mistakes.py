@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import warnings
 from typing import Literal
 
@@ -131,3 +133,10 @@ def test_a_batch_of_a_trainer_without_any_score_names_the_reason_and_the_columns
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert score(**batch, answer=["42"]) == [1.0]
+
+
+@pytest.mark.parametrize(("room", "name", "near"), [("guerdon", "wen", "when"), ("guerdon.verify", "maths", "math")])
+def test_a_name_that_is_none_comes_with_the_nearest(room, name, near):
+    code = f"import {room} as room; room.{name}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"has no attribute '{name}'. Did you mean: '{near}'?" in done.stderr

@@ -6,6 +6,7 @@ A reward is an expression over signals; a score is a value or *unknown with a re
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return importlib.import_module(f"guerdon.{name}")
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'guerdon' has no attribute {name!r}")
+        raise AttributeError(f"module 'guerdon' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     value = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
     return value
 

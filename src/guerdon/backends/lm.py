@@ -8,6 +8,7 @@ of theirs is not sent a key of yours.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import time
@@ -33,6 +34,9 @@ _CONNECT_SECONDS = 10.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 Message = Mapping[str, str]
+
+# Without a handler, a program that sets up no logging would see each retry on stderr.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 
 class ModelError(GuerdonError):

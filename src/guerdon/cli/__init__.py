@@ -50,6 +50,9 @@ def _exit_code(arguments: list[str], debug: bool) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _say(f"{where}{error.strerror or error}", USAGE)
     except Exception as error:  # the outermost boundary: a bug is reported in one line
+        if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
+            sys.stderr.write(f"{error.format_message()}\n")  # type: ignore[attr-defined]
+            return USAGE
         if hasattr(error, "format_message"):  # wrong usage, as the parser reports it
             context = getattr(error, "ctx", None)
             hint = f" (see: {context.command_path} --help)" if context is not None else ""

@@ -27,12 +27,12 @@ def _top(version: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
-app.command("score")(_score.score)
-app.command("explain")(_explain.explain)
-app.command("report")(_report.report)
-app.command("compare")(_compare.compare)
+app.command("score", short_help="Score rollouts with a spec.")(_score.score)
+app.command("explain", short_help="Show why one rollout got its reward.")(_explain.explain)
+app.command("report", short_help="Write one HTML page about a scored file.")(_report.report)
+app.command("compare", short_help="Say what changed between two scored files.")(_compare.compare)
 app.add_typer(_spec.app, name="spec")
 app.add_typer(_lists.signals, name="signals")
 app.add_typer(_lists.methods, name="methods")
-app.command("doctor")(_doctor.doctor)
+app.command("doctor", short_help="Say what is installed and what works here.")(_doctor.doctor)
 _data.add_answers(app)

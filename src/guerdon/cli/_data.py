@@ -23,8 +23,8 @@ PolicyOption = Annotated[
 
 def add_answers(app: typer.Typer) -> None:
     """Register these commands."""
-    app.command("answer")(answer)
-    app.command("check-answers")(check_answers)
+    app.command("answer", short_help="Compare an answer with the reference.")(answer)
+    app.command("check-answers", short_help="Find reference answers that can't be used.")(check_answers)
     app.add_typer(sandbox, name="sandbox")
 
 

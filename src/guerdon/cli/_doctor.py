@@ -8,15 +8,6 @@ import typer
 
 from guerdon.cli._show import Json, say, say_json, table
 
-EXTRAS = {
-    "judge": ("httpx", "stamina"),
-    "datasets": ("datasets",),
-    "trl": ("trl", "torch"),
-    "docs": ("mkdocs",),
-    "dev": ("pytest", "hypothesis", "ruff", "mypy"),
-}
-BASE = ("numpy", "pyarrow", "orjson", "PyYAML", "typer", "rich", "Jinja2", "google-re2", "cloudpickle")
-
 
 def doctor(
     json: Json = False,
@@ -42,14 +33,28 @@ def examine(quick: bool = False) -> dict[str, Any]:
 
     from guerdon import __version__
 
+    wanted = _requirements()
     checks = [_rooms(), _cache()] if quick else [_rooms(), _cache(), _workers(), _sandbox()]
     return {
         "guerdon": __version__, "python": platform.python_version(), "executable": sys.executable,
         "platform": platform.platform(), "cores": len(os.sched_getaffinity(0)),
-        "base": {name: _version(name) for name in BASE},
-        "extras": {extra: {name: _version(name) for name in names} for extra, names in EXTRAS.items()},
+        "base": {name: _version(name) for name in wanted.pop("")},
+        "extras": {extra: {name: _version(name) for name in names} for extra, names in wanted.items()},
         "checks": checks,
     }  # fmt: skip
+
+
+def _requirements() -> dict[str, list[str]]:
+    """The packages that Guerdon's own metadata asks for: the base install under ``""``, then each extra."""
+    import re
+    from importlib import metadata
+
+    found: dict[str, list[str]] = {"": []}
+    for line in metadata.requires("guerdon") or ():
+        name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        if name is not None and name[0] != "guerdon":
+            found.setdefault(extra[1] if extra else "", []).append(name[0])
+    return found
 
 
 def _version(name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -27,7 +28,9 @@ def signals_list(room: Room = None, json: Json = False) -> None:
     """List signals, shaping and credit functions and operators with what they do."""
     from guerdon.spec._names import public
 
-    found = [(n, c) for n, c in sorted(public().items()) if not n.startswith("method.") and room in (None, _room(n))]
+    named = [(n, c) for n, c in sorted(public().items()) if not n.startswith("method.")]
+    _check_choice("room", room, (_room(n) for n, _ in named))
+    found = [(n, c) for n, c in named if room in (None, _room(n))]
     if json:
         say_json([_signal(name, what) for name, what in found])
     else:
@@ -55,6 +58,12 @@ def signals_show(name: str, json: Json = False) -> None:
             say(f"{key}: {value}")
     say()
     say(inspect.getdoc(what.documented) or "")
+
+
+def _check_choice(what: str, chosen: str | None, there: Iterable[str]) -> None:
+    choices = sorted(set(there))
+    if chosen is not None and chosen not in choices:
+        raise typer.BadParameter(f"there is no {what} {chosen!r}; there are {', '.join(choices)}")
 
 
 def _room(name: str) -> str:
@@ -94,7 +103,9 @@ def methods_list(family: Family = None, json: Json = False) -> None:
     """List the published methods with family, source and how well their formula is known."""
     from guerdon.methods import all_methods
 
-    found = [m for m in all_methods() if family in (None, m.family)]
+    every = all_methods()
+    _check_choice("family", family, (m.family for m in every))
+    found = [m for m in every if family in (None, m.family)]
     if json:
         say_json([m.to_dict() for m in found])
     else:

@@ -70,7 +70,8 @@ class Columns:
         for part, wanted in self.given().items():
             for column in _fields_of(wanted, file) if part in ("id", "group") else [wanted]:
                 if column not in names:
-                    raise DataError(file, 0, f"there is no column {column!r} for {part}; columns are {_list(names)}")
+                    parts = " and ".join(p for p, c in self.given().items() if c == wanted)
+                    raise DataError(file, 0, f"there is no column {column!r} for {parts}; columns are {_list(names)}")
         taken = set(self.given().values())
         found: dict[str, str] = {}
         for part, usual in USUAL_NAMES.items():
