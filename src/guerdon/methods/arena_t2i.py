@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from guerdon.core.reward import Reward
 from guerdon.credit import batch_whiten
@@ -14,7 +15,7 @@ from guerdon.shape import dag_gate, normalised_sum, weighted_items
     "arena-t2i-hard-checklist",
     family="judge",
     name="Dependency-aware checklist reward with group-decoupled normalisation (Arena-T2I Hard)",
-    source="Arena-T2I Hard; normalisation as released in NVIDIA-NeMo/RL",
+    source="Ban et al. 2026, arXiv:2606.31711; normalisation as released in NVIDIA-NeMo/RL",
     evidence="secondary",
 )
 def arena_t2i(
@@ -42,12 +43,13 @@ def checklist(
     parent: Reward | None = None,
     *,
     parents: Sequence[Sequence[int]] | None = None,
+    need: Literal["all", "any"] = "all",
     weights: Reward | None = None,
 ) -> Reward:
     """``R = (1/n) sum_i v_i``, ``v_i = a_i prod_p v_p``: no credit for the attribute of an object that is missing.
 
-    ``answers`` (0/1) on the checklist's axis, dependencies as in `shape.dag_gate`. Trap: gating makes the reward sparse
-    for an early policy.
+    ``answers`` (0/1) on the checklist's axis, dependencies as in `shape.dag_gate`: a question with several parents
+    needs ``"all"`` of them, or ``"any"``. Trap: gating makes the reward sparse for an early policy.
     """
-    gated = dag_gate(answers, child, parent, parents=parents)
+    gated = dag_gate(answers, child, parent, parents=parents, need=need)
     return gated.mean() if weights is None else weighted_items(gated, weights)

@@ -28,7 +28,8 @@ def faithrl(
     ``x0 = base_correct``, ``y0 = base_wrong``: its rates of right and of hallucinated answers on a first validation,
     kept at least ``least``, since 0 would remove one side. Where ``answerable`` is 0, abstaining is right (``+y0``) and
     anything else wrong. All scores 0/1, shape ``(rollouts,)``. Advantage: `credit.group_relative` with ``ddof=1,
-    eps=1e-6``; a group of one is unknown here (released code: mean 0, deviation 1). Then `modulated`, step by step.
+    eps=1e-6``; a group of one is unknown here (released code: mean 0, deviation 1). Then `modulated`, step by step. The
+    released code also takes off 0.5 per repeated line and may penalise long answers: not here.
 
     Traps: "I don't know" found by string matching also hits answers that contain it; a judge's refusal is unknown.
     """
@@ -39,13 +40,15 @@ def faithrl(
     return when(as_reward(answerable), possible, when(abstained, y0, as_reward(-x0)))
 
 
-def modulated(advantage: Reward, supported: Reward, *, share: float = 0.75) -> Reward:
+def modulated(advantage: Reward, supported: Reward, answer: Reward | float = 0.0, *, share: float = 0.75) -> Reward:
     """The advantage times ``share`` on steps that disagree with it: unsupported ones of a good rollout, supported
     ones of a bad one.
 
-    ``supported`` is 0/1 on the step axis. An advantage of 0 counts as negative. ``share = -1`` flips the sign there.
+    ``supported`` is 0/1 on the step axis; a step that repeats the one before it counts as unsupported (released code:
+    similarity of 0.8). Where ``answer`` is 1, the answer itself, the advantage stays whole. ``share = -1`` flips the
+    sign.
     """
-    return when((advantage > 0.0) == supported, advantage, advantage * share)
+    return when(as_reward(answer), advantage, when((advantage > 0.0) == supported, advantage, advantage * share))
 
 
 def truthful_helpfulness(correct: float, wrong: float, *, base_correct: float, base_wrong: float) -> float | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from guerdon.core.axis import BoolArray, FloatArray
 from guerdon.core.interval import Interval
+from guerdon.core.operators import itemwise
 from guerdon.core.reward import Reward
 from guerdon.core.scores import Scores, aligned
 from guerdon.core.transform import transform
@@ -39,7 +40,8 @@ def orps(
 
     By default from live runs: the share of tests passed, the four static sizes of the code, and CPU time over the
     passed tests. Our sandbox counts no instructions, branch misses or page faults; give them in ``dynamic`` where you
-    measure them. The search keeps the best of `rank`, by the critic's score first.
+    measure them. A share of tests outside [0, 1] is unknown. The search keeps the best of `rank`, by the critic's score
+    first.
 
     Traps: in the released code a missing metric counts as 0, which is its best value: here it is left out, as is a side
     without any. Shorter code scores higher: golfing pays, though only up to a factor of 2, and lines are counted as
@@ -48,11 +50,11 @@ def orps(
     sizes = static if static is not None else {name: code_metric(metric=name) for name in STATIC}
     costs = dynamic if dynamic is not None else {"nanoseconds": code_nanoseconds(tests=tests, seconds=seconds)}
     share = success if success is not None else code(tests=tests, seconds=seconds).mean()
-    score: Reward = execution_score(share, sizes, costs)
+    score: Reward = execution_score(share.within(0.0, 1.0), sizes, costs)
     return score
 
 
-@transform("methods.execution_score", version=1, range=lambda *_: Interval(0.0, 2.0))
+@transform("methods.execution_score", version=1, range=lambda success, *_: success * Interval(1.0, 2.0))
 def execution_score(success: Scores, static: Mapping[str, Scores], dynamic: Mapping[str, Scores]) -> Scores:
     """``success (1 + mean(sides))``, a side being the mean of ``1 / (1 + metric / scale)`` over its known metrics.
 
@@ -73,9 +75,7 @@ def execution_score(success: Scores, static: Mapping[str, Scores], dynamic: Mapp
     sides = [_side(part, scales, len(success)) for part, scales in ((static, STATIC), (dynamic, DYNAMIC))]
     present = np.sum([known for _, known in sides], axis=0)
     quality = np.sum([np.where(known, value, 0.0) for value, known in sides], axis=0) / np.maximum(present, 1)
-    return Scores.of(
-        success.axis, np.where(success.known, success.values * (1.0 + quality), 0.0), success.known, success
-    )
+    return itemwise(lambda share: share * (1.0 + quality), success)
 
 
 def _side(metrics: Mapping[str, Scores], scales: Mapping[str, float], size: int) -> tuple[FloatArray, BoolArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from guerdon import shape
+from guerdon import credit, shape
 from guerdon.core.reward import Reward
 from guerdon.methods._registry import method
 
@@ -30,6 +30,8 @@ def par(
     budget: float = 300.0,
     rate: float = 0.01,
     ceiling: float = 1.0,
+    log_ratio: Reward | None = None,
+    kl: float = 0.005,
 ) -> Reward:
     """``R = (1/M) sum_m sigmoid(slope (r - r_ref^m))``: bounded, steepest at the start, flat where the proxy is
     doubtful.
@@ -42,6 +44,9 @@ def par(
     sigmoid of ``r - 3 - ref``; ``log-sigmoid`` of ``r`` less the references' 85th percentile, ``mean + 1.0364 (std +
     1e-5)``, population deviation; ``zscore``, ``minmax``, ``running-clip`` with statistics over all batches so far,
     in the session's state; ``ceiling`` ``min(r, ceiling)``; ``raw``.
+
+    ``log_ratio``, ``log(pi / pi_ref)`` of every token: the result is the reward of each token, ``-kl log_ratio_t``, and
+    ``R`` besides at the last one, shape ``(tokens,)``; published ``kl`` 0.005.
 
     Traps: group normalisation undoes every affine form, but not this one; a strong policy saturates it, so refresh the
     references; running statistics make the reward move.
@@ -63,4 +68,5 @@ def par(
     }
     if form not in forms:
         raise ValueError(f"form={form!r}: choose one of {', '.join(forms)}")
-    return forms[form]()
+    shaped = forms[form]()
+    return shaped if log_ratio is None else credit.pay_last(log_ratio * -kl, shaped)

@@ -27,10 +27,11 @@ def prlcoder(line: Reward, outcome: Reward, *, signed: bool = True, weight: floa
 
     ``line``: the process model's ``P(+ | prompt, lines up to l)`` in [0, 1], shape ``(steps,)`` with the program's
     lines as steps; ``outcome`` in [0, 1] per rollout, from tests (`verify.code`). Both forms are *inferred*, as is
-    ``weight``. `credit.pay_last` puts steps at their last tokens. The model's training data comes from `label_lines`.
+    ``weight``. `credit.pay_last` puts steps at their last tokens, where the trainer takes off its KL term. The model's
+    training data comes from `label_lines`.
 
-    Traps: weak tests call bugs refactorings, so `label_lines` asks for killing power; an unknown line makes the
-    rollout's line rewards unknown only there; many lines of small positive reward can outweigh the outcome.
+    Traps: weak tests call bugs refactorings, so `label_lines` asks for killing power; an unknown line or outcome makes
+    the whole rollout unknown; many lines of small positive reward can outweigh the outcome.
     """
     paid: Reward = pay_last(line * 2.0 - 1.0 if signed else line, outcome, weight=weight)
     return paid

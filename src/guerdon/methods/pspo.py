@@ -8,7 +8,7 @@ import numpy as np
 
 from guerdon.core.axis import PARENTS, FloatArray, IntArray
 from guerdon.core.interval import Interval
-from guerdon.core.operators import reduce_up
+from guerdon.core.operators import itemwise, reduce_up
 from guerdon.core.scores import Scores
 from guerdon.core.segments import segment_min, segment_sum
 from guerdon.core.transform import transform
@@ -75,8 +75,5 @@ def pspo(process: Scores, *, form: Literal["released", "weibull"] = "released") 
         reward = m * (ramp(m, n) if form == "released" else weibull(np.maximum(n, 1.0)))
         return np.where(n <= 1, 0.0, reward)
 
-    inside = (process.values >= 0) & (process.values <= 1)
-    checked = Scores.of(process.axis, process.values, process.known & inside, process)
-    if checked.reasons is not None:
-        checked.reasons[process.known & ~inside] = "a probability outside [0, 1]"
-    return reduce_up(checked, compute, to=None, missing="unknown")
+    inside = itemwise(lambda p: np.where((p >= 0) & (p <= 1), p, np.nan), process, trouble="not a probability")
+    return reduce_up(inside, compute, to=None, missing="unknown")

@@ -54,8 +54,10 @@ def verpo(
     """
     if not 0.0 < gamma <= 1.0:
         raise ValueError(f"gamma={gamma} must lie in (0, 1]")
+    passed = passed.within(0.0, 1.0)
     rho = shape.label_statistic(passed) if test is None else pass_rate(passed, test)
-    weight = density_weights(rho if rates is None else rates, test, counts, alpha=alpha, sigma=sigma, delta=delta)
+    rate = (rho if rates is None else rates).within(0.0, 1.0)
+    weight = density_weights(rate, test, counts, alpha=alpha, sigma=sigma, delta=delta)
     # Not the lazy product and "or": what keeps a state behind them must see every batch.
     dense: Reward = times(passed, weight)
     whole: Reward = passed if counts is None else when(as_reward(counts), passed, 1.0)
