@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .attacks import Attack, Defence, run_attack_suite
 from .bubblewrap import Bubblewrap
+from .gvisor import Gvisor
 from .isolation import Isolation, describe_isolation
 from .languages import Native
 from .pool import Pool, slots_by_default
@@ -21,6 +22,7 @@ __all__ = [
     "Attack",
     "Bubblewrap",
     "Defence",
+    "Gvisor",
     "Infrastructure",
     "Isolation",
     "Limits",

@@ -25,7 +25,10 @@ class Isolation:
 
 def describe_isolation(config: ServerConfig | None = None) -> Isolation:
     """Start (or find) a fork server and report what it could put up."""
-    others = ("bubblewrap: " + (shutil.which("bwrap") or "not installed (apt install bubblewrap)"),)
+    others = (
+        "bubblewrap: " + (shutil.which("bwrap") or "not installed (apt install bubblewrap)"),
+        "gvisor: " + (shutil.which("runsc") or "not installed (apt install runsc)"),
+    )
     try:
         report = shared_pool(config or ServerConfig()).report()
     except Refused as error:

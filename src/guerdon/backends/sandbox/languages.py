@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
+from .gvisor import Gvisor
+from .inside.command import pack
 from .pool import shared_pool
 from .result import MIB, Infrastructure, Limits, Refused, Result
 from .server import ServerConfig
@@ -22,7 +24,7 @@ from .zygote import run_job
 Language = Literal["cpp", "rust", "javascript"]
 NOT_COMPILED: Final = "did not compile"
 COMPILE_LIMITS: Final = Limits(
-    seconds=60.0,
+    seconds=30.0,
     memory_bytes=2048 * MIB,
     output_bytes=MIB,
     processes=64,
@@ -43,29 +45,36 @@ class NotInstalled(Refused):
     """The compiler or interpreter of a language is not on this machine."""
 
 
-class _Images:
-    """A bounded, thread-safe store of executables, the least recently used leaving first."""
+class _Compiled:
+    """A bounded, thread-safe store of executables and of how compilers failed, the least recently used leaving first.
+
+    Failures too: a program that keeps a compiler busy to the limit would else do so once for each test case.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit, self._size = limit, 0
-        self._items: OrderedDict[str, bytes] = OrderedDict()
+        self._items: OrderedDict[str, bytes | Result] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: str) -> bytes | None:
+    def get(self, key: str) -> bytes | Result | None:
         with self._lock:
             if key in self._items:
                 self._items.move_to_end(key)
             return self._items.get(key)
 
-    def put(self, key: str, image: bytes) -> None:
+    def put(self, key: str, made: bytes | Result) -> None:
         with self._lock:
-            self._size += len(image) - len(self._items.pop(key, b""))
-            self._items[key] = image
+            self._size += _bytes_of(made) - _bytes_of(self._items.pop(key, b""))
+            self._items[key] = made
             while self._size > self._limit:
-                self._size -= len(self._items.popitem(last=False)[1])
+                self._size -= _bytes_of(self._items.popitem(last=False)[1])
 
 
-_images = _Images(_CACHE_BYTES)
+def _bytes_of(made: bytes | Result) -> int:
+    return len(made) if isinstance(made, bytes) else 1024 + len(made.stdout) + len(made.stderr)
+
+
+_compiled = _Compiled(_CACHE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +82,14 @@ class Native:
     """Runs whole programs of one language; the same `run_program` as for Python.
 
     A program that does not compile ends as "finished" with the compiler's exit code and messages, and `reason` says
-    "did not compile". Compiled images are
-    kept in memory by the hash of language, flags and source.
+    "did not compile". Compiled images and failures are kept in memory by the hash of language, flags and source.
+
+    `backend`: "auto" or "zygote", or "gvisor"; what is compiled at one is compiled again for the other.
     """
 
     language: Language
     flags: tuple[str, ...] = ()
+    backend: str = "auto"
 
     def run_program(self, program: str, stdin: bytes, limits: Limits) -> Result:
         """Compile if need be, then run with `stdin`."""
@@ -103,17 +114,19 @@ class Native:
     def _image(self, program: str) -> bytes | Result:
         """The executable, or how the compiler failed."""
         source = program.encode("utf-8", "replace")
-        key = hashlib.sha256(json.dumps([self.language, self.flags]).encode() + b"\0" + source).hexdigest()
-        found = _images.get(key)
+        kind = json.dumps([self.language, self.flags, self.backend]).encode()
+        key = hashlib.sha256(kind + b"\0" + source).hexdigest()
+        found = _compiled.get(key)
         if found is None:
             command, name = _compile_command(self.language, self.flags)
             result = self._job(command, {name: source}, b"", COMPILE_LIMITS, output="program")
             if result.state == "infrastructure":
                 raise Infrastructure(result.reason)
-            if not result.ok or not result.reply:
-                return replace(result, reason=result.reason or NOT_COMPILED)
-            found = result.reply
-            _images.put(key, found)
+            if result.state == "refused":
+                raise Refused(result.reason)
+            made = result.ok and result.reply
+            found = made or replace(result, reason=result.reason or NOT_COMPILED, reply=b"")
+            _compiled.put(key, found)
         return found
 
     def _job(
@@ -126,11 +139,10 @@ class Native:
         output: str | None = None,
         address_space: int | None = None,
     ) -> Result:
-        sizes = {name: len(content) for name, content in files.items()}
-        head = json.dumps(
-            {"command": command, "files": sizes, "output": output, "environment": _environment(self.language)}
-        ).encode()
-        payload = b"\n".join((head, b"".join(files.values())))
+        payload = pack(command, files, output=output, environment=_environment(self.language))
+        if self.backend == "gvisor":
+            sandbox = Gvisor(readable=_toolchain(self.language))
+            return sandbox.run_role("command", payload, limits, stdin, address_space=address_space)
         config = ServerConfig(roles=("command",), allow_exec=True, readable=_toolchain(self.language), modules=())
         return run_job(shared_pool(config), "command", payload, limits, stdin, address_space=address_space)
 

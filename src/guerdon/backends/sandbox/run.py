@@ -10,6 +10,7 @@ from typing import Any
 
 from . import plain
 from .bubblewrap import Bubblewrap
+from .gvisor import Gvisor
 from .pool import slots_by_default
 from .result import Limits, Result
 from .zygote import Zygote
@@ -18,9 +19,9 @@ from .zygote import Zygote
 def run_python(program: str, stdin: str = "", *, backend: str = "auto", **limits: Any) -> Result:
     """Run a Python program that nobody vouches for, and say how it ended.
 
-    `backend`: "auto" or "zygote" (isolated, Linux), "bubblewrap" (isolated, needs the `bwrap` program), "subprocess"
-    (not isolated at all: limits only, warns). `limits`: fields of `Limits`. Where the host can't isolate, the program
-    is not run and the state is "refused".
+    `backend`: "auto" or "zygote" (isolated, Linux), "bubblewrap" (isolated, needs the `bwrap` program), "gvisor" (a
+    kernel of its own for each job, needs `runsc`), "subprocess" (not isolated at all: limits only, warns). `limits`:
+    fields of `Limits`. Where the host can't isolate, the program is not run and the state is "refused".
 
     >>> run_python("print(input()[::-1])", "abc").stdout
     'cba\\n'
@@ -46,8 +47,8 @@ async def arun_python(program: str, stdin: str = "", *, backend: str = "auto", *
 
 
 @lru_cache(maxsize=8)
-def isolating_backend(name: str = "auto") -> Zygote:
-    """The back end that graders use; ValueError for a name that is not an isolating one."""
-    if name not in ("auto", "zygote"):
-        raise ValueError(f"unknown isolating back end {name!r}; use 'auto' or 'zygote'")
-    return Zygote()
+def isolating_backend(name: str = "auto") -> Zygote | Gvisor:
+    """The back end that graders use; ValueError for a name that is not one of theirs."""
+    if name not in ("auto", "zygote", "gvisor"):
+        raise ValueError(f"unknown isolating back end {name!r}; use 'auto', 'zygote' or 'gvisor'")
+    return Gvisor() if name == "gvisor" else Zygote()

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
-from guerdon.backends.sandbox import Limits, isolating_backend, slots_by_default
+from guerdon.backends.sandbox import Gvisor, Limits, isolating_backend, slots_by_default
 from guerdon.backends.sandbox.languages import LANGUAGES, Native
 
 from .grade import RunProgram, Sandbox, grade
@@ -44,12 +44,12 @@ def check_code(completion: str, task: Mapping[str, Any], *, backend: str | Sandb
     language = str(task.get("language", "python"))
     sandbox = isolating_backend(backend) if isinstance(backend, str) else backend
     chosen = Limits(seconds=DEFAULT_SECONDS).with_changes(**limits)
-    verdict = grade(completion, read, sandbox, chosen, language, _runner(read, language))
+    verdict = grade(completion, read, sandbox, chosen, language, _runner(read, language, sandbox))
     seen = [*verdict.tampering, *(suspicions(verdict.extracted.code, read) if language == "python" else ())]
     return replace(verdict, tampering=list(dict.fromkeys(seen)))
 
 
-def _runner(task: Task, language: str) -> RunProgram | None:
+def _runner(task: Task, language: str, sandbox: Sandbox) -> RunProgram | None:
     """What runs whole programs of another language; None for Python."""
     if language == "python":
         return None
@@ -57,7 +57,7 @@ def _runner(task: Task, language: str) -> RunProgram | None:
         raise TaskError(f"unknown language {language!r}; known: python, {', '.join(LANGUAGES)}")
     if not isinstance(task, StdioTask):
         raise TaskError(f"only stdio tasks can be in {language}; call cases and tests are for Python")
-    return Native(language).run_program
+    return Native(language, backend="gvisor" if isinstance(sandbox, Gvisor) else "auto").run_program
 
 
 def check_code_many(

@@ -1,0 +1,352 @@
+"""gVisor: a kernel of its own for each job, with the limits, states and verdicts of the other back ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from guerdon.backends.sandbox import Gvisor, Limits, State, describe_isolation, run_python
+from guerdon.backends.sandbox.attacks import Attack, attacks, run_attack_suite
+from guerdon.backends.sandbox.bundle import PREFIX, remove_left_behind
+from guerdon.verify.programs import TaskError, check_code
+from guerdon.verify.programs.attacks import CHANNELS, fakes
+
+works = pytest.mark.skipif(bool(Gvisor().refusal()), reason=Gvisor().refusal())
+
+
+def run(program: str, stdin: str = "", **limits):
+    return run_python(program, stdin, backend="gvisor", **{"seconds": 10.0, **limits})
+
+
+@works
+def test_a_program_reads_writes_and_ends_with_its_exit_code():
+    result = run("import sys; print(input()[::-1]); print('x', file=sys.stderr); sys.exit(139)", "abc\n")
+    assert (result.state, result.exit_code, result.stdout, result.stderr) == ("finished", 139, "cba\n", "x\n")
+    assert 0 < result.cpu_seconds < 5
+    assert 1 << 20 < result.peak_memory_bytes < 64 << 20
+
+
+@works
+def test_standard_streams_are_open_to_programs_that_name_them():
+    program = "text = open('/dev/stdin').read(); open('/dev/stdout', 'w').write(text * 2)"
+    assert run(program, "ab").stdout == "abab"
+    large = "x" * 3_000_000
+    assert run("import sys; print(len(sys.stdin.read()))", large).stdout == "3000000\n"
+
+
+_SPIN = "import os\nfor _ in range(8): os.fork() or exec('while 1: pass')\nwhile 1: pass"
+_MANY = """import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        block = bytearray(60 << 20)
+        for place in range(0, len(block), 4096): block[place] = 1
+        time.sleep(100)
+time.sleep(100)"""
+
+
+@works
+@pytest.mark.parametrize(
+    ("program", "limits", "state"),
+    [
+        ("import time; time.sleep(60)", {"seconds": 0.5}, "timeout"),
+        ("import signal\nsignal.signal(15, signal.SIG_IGN)\nwhile 1: pass", {"seconds": 0.5}, "timeout"),
+        (_SPIN, {"seconds": 0.5}, "timeout"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", {"seconds": 0.5}, "timeout"),
+        ("x = bytearray(400 << 20)", {"memory_bytes": 256 << 20}, "memory"),
+        (_MANY, {"memory_bytes": 128 << 20, "seconds": 20.0}, "memory"),
+        ("while 1: print('x' * 1000)", {"output_bytes": 100_000}, "output"),
+        ("import os\nwhile 1: os.write(2, b'x' * 1000)", {"output_bytes": 100_000}, "output"),
+        ("import os; os.kill(os.getpid(), 11)", {}, "crash"),
+        ("import sys; sys.exit('no')", {}, "finished"),
+    ],
+)
+def test_each_end_has_its_state(program, limits, state: State):
+    if program is _MANY and not any(word.startswith("cgroup") for word in describe_isolation().enabled):
+        pytest.skip("no control group here: memory is limited for each process only")
+    result = run(program, **limits)
+    assert result.state == state, (result.reason, result.stderr[-300:])
+    assert result.exit_code == {"crash": -11, "finished": 1}.get(state, 1 if "x =" in program else None)
+    if state == "timeout":
+        assert result.seconds < 1.5
+    if state == "output":
+        assert max(len(result.stdout), len(result.stderr)) == 100_000
+
+
+@works
+def test_a_killed_job_says_what_it_had_used():
+    result = run("x = b'x' * (40 << 20)\nwhile 1: pass", seconds=1.5)
+    assert result.state == "timeout"
+    assert 0.2 < result.cpu_seconds < 5
+    assert 40 << 20 < result.peak_memory_bytes < 200 << 20
+
+
+@works
+@pytest.mark.parametrize(
+    ("program", "limits", "seen"),
+    [
+        ("import os\nn = 1\ntry:\n  while 1: os.fork() or os._exit(os.read(os.pipe()[0], 1) and 0); n += 1\n"
+         "except OSError as e: print(n <= 9, e.errno)", {"processes": 8}, "True 11\n"),
+        ("open('/tmp/a', 'wb').write(bytes(2 << 20))", {"file_bytes": 1 << 20}, "File too large"),
+        ("for n in range(4): open(f'/tmp/{n}', 'wb').write(bytes(1 << 19))", {"file_bytes": 1 << 20}, "No space left"),
+        ("f = [open('/dev/null') for _ in range(40)]", {"open_files": 32}, "Too many open files"),
+        ("import resource as r; print(r.getrlimit(r.RLIMIT_CPU))", {"seconds": 4.0}, "(5, 5)\n"),
+        ("import resource as r; r.setrlimit(r.RLIMIT_NPROC, (99, 99))", {}, "Error"),
+        ("import os; print(os.getuid(), os.getgid(), os.getgroups(), os.listdir('/proc/self/fd'))", {},
+         "60001 60001 [] ['0', '1', '2', '3']\n"),
+    ],
+)  # fmt: skip
+def test_a_limit_is_felt_by_the_program_itself(program, limits, seen):
+    result = run(program, **limits)
+    assert result.state == "finished"
+    assert seen in result.stdout + result.stderr
+
+
+# Each tries another way out. One of the corpus is left out on purpose: gVisor lets anyone lower a niceness, which only
+# its own scheduler's books know of.
+_WAYS = (
+    "write beside the interpreter", "read the answer file", "walk up with ..", "remount root writable", "setns",
+    "clone into a user namespace", "process_vm_readv", "gain privileges through a setuid program", "udp",
+    "abstract socket", "kill everything", "daemon that outlives",
+)  # fmt: skip
+
+
+@works
+def test_no_program_gets_out():
+    corpus = [attack for attack in attacks() if attack.name in _WAYS]
+    corpus += [Attack("what runs here", "import os\nprint([p for p in os.listdir('/proc') if p.isdecimal()])")]
+    assert len(corpus) == len(_WAYS) + 1
+    limits = Limits(seconds=2.0, memory_bytes=256 << 20)
+    seen = {defence.name: defence for defence in run_attack_suite(Gvisor().run_program, corpus, limits)}
+    assert {name: defence.seen for name, defence in seen.items() if not defence.held} == {}
+    assert seen["what runs here"].seen == "['1', '2']\n"
+
+
+@works
+def test_the_kernel_is_not_the_hosts():
+    assert run("import os; print(os.uname().release)").stdout.strip() != os.uname().release
+
+
+_ADD = "def add(a, b):\n    return a + b"
+
+
+@works
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_every_channel_tells_right_from_wrong_and_slow(channel):
+    task = CHANNELS[channel]
+    right = check_code(_ADD, task, backend="gvisor", seconds=10)
+    assert (right.passed, right.tampering) == (True, []), right.reason
+    assert check_code(_ADD.replace("+", "-"), task, backend="gvisor", seconds=10).passed is False
+    slow = check_code("def add(a, b):\n    while 1: pass", task, backend="gvisor", seconds=0.7)
+    assert (slow.passed, slow.state) == (False, "timeout")
+    assert "timed out" in slow.reason
+
+
+@works
+@pytest.mark.parametrize(
+    ("name", "channel"),
+    [
+        ("always equal object", "cases"),
+        ("exit in the function", "pytest"),
+        ("forged replies", "assertions"),
+        ("forged report", "tester"),
+        ("PASS on every descriptor", "tester"),
+        ("answers from files", "cases"),
+        ("patch the harness through sys.modules", "pytest"),
+        ("die by a signal", "tester"),
+    ],
+)
+def test_a_fake_fails(name, channel):
+    (fake,) = [fake for fake in fakes() if fake.name == name]
+    verdict = check_code(fake.program, CHANNELS[channel], backend="gvisor", seconds=5)
+    assert verdict.passed is False, verdict
+
+
+@works
+def test_whole_programs_are_graded_in_python_and_compiled():
+    task = {"stdio": [["2 3\n", "5\n"], ["10 -4\n", "6\n"]]}
+    program = "a, b = map(int, input().split())\nprint(a + b)"
+    assert check_code(program, task, backend="gvisor", seconds=10).passed is True
+    assert check_code(program.replace("+", "-"), task, backend="gvisor", seconds=10).passed is False
+    with pytest.raises(TaskError, match="unknown language"):
+        check_code(program, {**task, "language": "cobol"}, backend="gvisor")
+
+
+@works
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_a_compiled_program_never_leaves_gvisor():
+    release = "#include <cstdio>\n#include <sys/utsname.h>\nint main() { utsname u; uname(&u); puts(u.release); }"
+    task = {"language": "cpp", "stdio": [["", os.uname().release]]}
+    elsewhere = check_code(release, task, seconds=20)
+    assert elsewhere.passed is True, elsewhere.reason
+    inside = check_code(release, task, backend="gvisor", seconds=20)
+    assert (inside.passed, inside.state) == (False, "finished"), inside.reason
+
+
+@works
+def test_a_command_finds_its_files():
+    result = Gvisor().run_command(["/usr/bin/sort", "/tmp/lines"], {"lines": b"b\na\n"}, b"", Limits(seconds=10))
+    assert (result.state, result.stdout) == ("finished", "a\nb\n")
+
+
+@pytest.fixture
+def own_place(tmp_path, monkeypatch):
+    """Bundles are made here, so that what others leave in the common place at the same time is not taken for ours."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def _processes_of(place: Path) -> list[int]:
+    """Every process of the host that was started with a path below `place`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                found += [int(entry.name)] if str(place).encode() in (entry / "cmdline").read_bytes() else []
+            except OSError:
+                continue  # it has ended
+    return found
+
+
+def _left(place: Path) -> dict[str, object]:
+    return {
+        "processes": _processes_of(place),
+        "files": sorted(place.iterdir()),
+        "mounts": [line for line in Path("/proc/mounts").read_text().splitlines() if PREFIX in line],
+        "groups": [str(path) for path in Path("/sys/fs/cgroup").rglob(f"guerdon-{os.getpid()}-*")],
+    }
+
+
+@works
+def test_nothing_is_left_whatever_the_end(own_place):
+    before, descriptors = _left(own_place)["groups"], os.listdir("/proc/self/fd")
+    for program in ("print(1)", "while 1: pass", "while 1: print('x' * 1000)", "import os; os.kill(-1, 9)", _SPIN):
+        assert run(program, seconds=0.5).state != "infrastructure"
+    check_code(_ADD, CHANNELS["tester"], backend="gvisor", seconds=5)
+    assert _left(own_place) == {"processes": [], "files": [], "mounts": [], "groups": before}
+    assert len(os.listdir("/proc/self/fd")) == len(descriptors)
+
+
+@works
+def test_a_sandbox_that_someone_kills_is_our_failure_and_leaves_nothing(own_place):
+    over = threading.Event()
+
+    def kill() -> None:
+        while not over.wait(0.05):
+            for process in _processes_of(own_place):
+                try:
+                    if b"runsc-sandbox" in Path(f"/proc/{process}/cmdline").read_bytes():
+                        os.kill(process, signal.SIGKILL)
+                except (ProcessLookupError, FileNotFoundError):
+                    continue
+
+    before = _left(own_place)["groups"]
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        result = run("import time; time.sleep(60)")
+    finally:
+        over.set()
+        killer.join()
+    assert result.state == "infrastructure", result
+    assert "gVisor" in result.reason
+    assert _left(own_place) == {"processes": [], "files": [], "mounts": [], "groups": before}
+
+
+@works
+def test_a_killed_owner_takes_its_jobs_along_and_the_next_one_clears_up(own_place):
+    program = (
+        "from guerdon.backends.sandbox import run_python as run\nrun('while 1: pass', backend='gvisor', seconds=60)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(own_place)})
+    deadline = time.monotonic() + 30
+    while not list(own_place.glob(f"{PREFIX}*/state/*")) or len(_processes_of(own_place)) < 4:
+        assert time.monotonic() < deadline, "it did not start"
+        time.sleep(0.1)
+    owner.kill()
+    owner.wait()
+    deadline = time.monotonic() + 10
+    while _processes_of(own_place):
+        assert time.monotonic() < deadline, "its sandbox lives on"
+        time.sleep(0.1)
+    (folder,) = own_place.iterdir()
+    groups = [Path(group) for group in (folder / "groups").read_text().split()]
+    assert remove_left_behind() == []  # too young: its owner might be about to lock it
+    assert remove_left_behind(time.time() + 3600) == [folder]
+    assert not folder.exists()
+    assert not [group for group in groups if group.exists()]
+
+
+@works
+def test_a_folder_in_use_is_not_cleared_up(own_place):
+    seen: list[object] = []
+    job = threading.Thread(target=lambda: seen.append(run("import time; time.sleep(1); print('done')").stdout))
+    job.start()
+    while not list(own_place.glob(f"{PREFIX}*")):
+        time.sleep(0.02)
+    time.sleep(0.1)
+    assert remove_left_behind(time.time() + 3600) == []
+    job.join()
+    assert seen == ["done\n"]
+
+
+def test_without_runsc_nothing_runs_and_the_reason_helps(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    result = run("print(1)")
+    assert (result.state, result.stdout) == ("refused", "")
+    assert "runsc is not installed (apt install runsc" in result.reason
+    verdict = check_code(_ADD, CHANNELS["cases"], backend="gvisor")
+    assert (verdict.passed, verdict.state) == (None, "refused")
+    assert "runsc is not installed" in verdict.reason
+    apart = check_code(_ADD, CHANNELS["tester"], backend="gvisor")
+    assert (apart.passed, apart.state) == (None, "refused")
+    assert any("runsc" in other or "apt install runsc" in other for other in describe_isolation().others)
+
+
+def test_a_runsc_that_can_not_work_here_is_tried_once_and_quoted(tmp_path):
+    broken = tmp_path / "runsc"
+    broken.write_text(f"#!/bin/sh\necho once >> {tmp_path}/tries\necho 'no ptrace on this host' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    sandbox = Gvisor(str(broken))
+    assert "gVisor does not work on this host" in sandbox.refusal()
+    if shutil.which("unshare") and os.geteuid() == 0:
+        assert "no ptrace on this host" in sandbox.refusal()
+        tries = (tmp_path / "tries").read_text()
+        assert sandbox.run_program("print(1)", b"", Limits()).state == "refused"
+        assert (tmp_path / "tries").read_text() == tries
+
+
+@works
+def test_an_ordinary_user_gets_the_same(tmp_path):
+    python = "/usr/bin/python3"
+    if os.geteuid() != 0 or not shutil.which("setpriv") or not os.path.exists(python):
+        pytest.skip("needs root, setpriv and a system Python to become an ordinary user")
+    folder = Path(tempfile.mkdtemp(prefix="guerdon-test-"))
+    try:
+        shutil.copytree(Path(sys.modules["guerdon.backends.sandbox"].__file__).parent, folder / "sandbox")
+        subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+        code = (
+            "from sandbox import Gvisor, Limits\n"
+            "for program in ('print(open(\"/dev/stdin\").read())', 'while 1: pass', 'x = bytearray(1 << 30)'):\n"
+            "    result = Gvisor().run_program(program, b'hm', Limits(seconds=3))\n"
+            "    print(result.state, result.stdout.strip(), result.reason)\n"
+        )
+        ran = subprocess.run(
+            ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-B", "-c", code],
+            capture_output=True, text=True, timeout=60, cwd=folder,
+            env={"PYTHONPATH": str(folder), "GUERDON_SANDBOX_PYTHON": python, "PATH": "/usr/bin:/bin"},
+        )  # fmt: skip
+        if "refused" in ran.stdout or "SyntaxError" in ran.stderr:
+            pytest.skip(f"not for ordinary users here: {ran.stdout[:300]}{ran.stderr[-300:]}")
+        assert [line.split()[0] for line in ran.stdout.splitlines()] == ["finished", "timeout", "memory"], ran
+        assert ran.stdout.startswith("finished hm")
+    finally:
+        shutil.rmtree(folder)
