@@ -12,7 +12,6 @@ from guerdon.backends.sandbox import Result, describe_isolation
 from guerdon.methods.agent_rlvr import (
     Trajectory,
     agent_rlvr,
-    all_passed,
     guided_retry,
     leaks,
     lift,
@@ -211,7 +210,7 @@ def test_pairs_of_unlike_length_and_of_trajectories_that_repeat_their_guidance_a
 def test_the_reward_is_all_tests_and_a_failed_one_decides_beside_an_unknown_one():
     assert values(agent_rlvr(), programs(RIGHT, HALF, WRONG)) == [1.0, 0.0, 0.0]
     rows = [{"t": t} for t in ([1, 1], [1, 0], [1, None], [0, None], [None], [])]
-    assert values(all_passed(C("t", axis="test")), rows) == [1.0, 0.0, None, 0.0, None, None]
+    assert values(agent_rlvr(C("t", axis="test")), rows) == [1.0, 0.0, None, 0.0, None, None]
 
 
 def test_the_loss_is_that_of_the_margin_over_the_reference():

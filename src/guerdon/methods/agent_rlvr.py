@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from guerdon.core.interval import UNIT
+from guerdon.core.operators import when
 from guerdon.core.reward import Reward
-from guerdon.core.scores import Scores
-from guerdon.core.segments import segment_min, segment_sum
-from guerdon.core.transform import transform
 from guerdon.methods._registry import method
 from guerdon.verify.programs.check import check_code
 from guerdon.verify.programs.signals import code
@@ -43,26 +40,8 @@ def agent_rlvr(passed: Reward | None = None, *, tests: str = "tests", seconds: f
     Traps: guidance that quotes the gold patch makes pairs trivially off-policy (`leaks`); guided winners longer than
     their losers teach length (`longest_ratio`); a flaky test makes false pairs (``confirm``).
     """
-    judged: Reward = all_passed(passed if passed is not None else code(tests=tests, seconds=seconds))
-    return judged
-
-
-@transform("methods.all_passed", version=1, axis=lambda *_: "rollout", range=lambda *_: UNIT)
-def all_passed(passed: Scores) -> Scores:
-    """1 where all items of a rollout are 1; 0 where a known one is less; else unknown, as without any item.
-
-    >>> import guerdon as gd
-    >>> rows = [{"t": [1, None]}, {"t": [0, None]}, {"t": [1, 1]}]
-    >>> all_passed(gd.column("t", axis="test")).score(rows).scores.known.tolist()
-    [False, True, True]
-    """
-    offsets = passed.axis.offsets_over("rollout")
-    failed = segment_min(np.where(passed.known, passed.values, 1.0), offsets) < 1.0
-    complete = segment_sum((~passed.known).astype(np.float64), offsets) == 0
-    failed &= np.diff(offsets) > 0
-    known = failed | (complete & (np.diff(offsets) > 0))
-    reason = "a test has no verdict and none failed, or there is no test"
-    return Scores.of(passed.axis.ancestor("rollout"), np.where(failed, 0.0, 1.0), known, reason)
+    judged = passed if passed is not None else code(tests=tests, seconds=seconds)
+    return when(judged.min(to="rollout", missing="skip") < 1.0, 0.0, judged.min(to="rollout"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +98,19 @@ def guided_retry(
     """
     done = Retried()
     for name, task in tasks.items():
-        prompt = str(task.get("prompt", ""))
-        tried = [_tried(name, prompt, "", attempt, task, confirm, seconds) for _ in range(samples)]
+        tried = [_tried(name, task, "", attempt, confirm, seconds) for _ in range(samples)]
         for _ in range(retries):
             failed = next((one for one in reversed(tried) if one.reward == 0), None)
             if failed is None or any(one.reward == 1 for one in tried):
                 break
             guidance = guide(failed)
             leaked = leaks(guidance, str(task.get("gold", "")))
-            if not guidance.strip() or leaked > largest_leak:
-                done.refused.append(
-                    (name, f"it quotes {leaked:.0%} of the gold program" if guidance.strip() else "empty")
-                )
-                continue
-            tried.append(_tried(name, prompt, guidance, attempt, task, confirm, seconds))
+            if not guidance.strip():
+                done.refused.append((name, "empty"))
+            elif leaked > largest_leak:
+                done.refused.append((name, f"it quotes {leaked:.0%} of the gold program"))
+            else:
+                tried.append(_tried(name, task, guidance, attempt, confirm, seconds))
         done.trajectories.extend(tried)
         if not any(one.reward == 1 for one in tried):
             done.unsolved.append(name)
@@ -141,26 +119,28 @@ def guided_retry(
 
 
 def _tried(
-    name: str, prompt: str, guidance: str, attempt: Attempt, task: Mapping[str, Any], confirm: int, seconds: float
+    name: str, task: Mapping[str, Any], guidance: str, attempt: Attempt, confirm: int, seconds: float
 ) -> Trajectory:
-    completion = attempt(f"{prompt}\n\n{guidance}" if guidance else prompt)
+    prompt = str(task.get("prompt", ""))
+    one = Trajectory(name, prompt, attempt(f"{prompt}\n\n{guidance}" if guidance else prompt), None, guidance)
     try:
-        verdicts = [check_code(completion, task, seconds=seconds)]
-        while verdicts[-1].passed is True and len(verdicts) < confirm:
-            verdicts.append(check_code(completion, task, seconds=seconds))
+        verdict = check_code(one.completion, task, seconds=seconds)
+        for _ in range(confirm - 1):
+            if not verdict.passed:
+                break
+            verdict = check_code(one.completion, task, seconds=seconds)
+            if resolved(verdict) == 0.0:
+                return replace(one, reason=f"flaky: {verdict.reason}")
     except TaskError as error:
-        return Trajectory(name, prompt, completion, None, guidance, str(error))
-    if len(verdicts) > 1 and verdicts[-1].passed is False:
-        return Trajectory(name, prompt, completion, None, guidance, f"flaky: {verdicts[-1].reason}")
-    reward = resolved(verdicts[-1])
-    return Trajectory(name, prompt, completion, reward, guidance, verdicts[-1].reason)
+        return replace(one, reason=str(error))
+    return replace(one, reward=resolved(verdict), reason=verdict.reason)
 
 
 def resolved(verdict: Verdict) -> float | None:
-    """1.0 if all tests passed, 0.0 if one failed, None without a verdict and without a failed test."""
-    if verdict.passed is None:
-        return 0.0 if any(test.passed is False for test in verdict.tests) else None
-    return float(verdict.passed)
+    """1.0 if all tests passed, 0.0 if one failed; None without tests, or without a verdict and without a failed test."""
+    if any(test.passed is False for test in verdict.tests):
+        return 0.0
+    return float(verdict.passed) if verdict.passed is not None and verdict.tests else None
 
 
 def preference_pairs(trajectories: Iterable[Trajectory], *, longest_ratio: float = math.inf) -> list[Pair]:
@@ -179,12 +159,9 @@ def preference_pairs(trajectories: Iterable[Trajectory], *, longest_ratio: float
         for won in tried
         for lost in tried
         if won.reward == 1 and lost.reward == 0 and won.completion != lost.completion
-        if _ratio(len(won.completion), len(lost.completion)) <= longest_ratio
+        for short, long in [sorted((len(won.completion), len(lost.completion)))]
+        if long <= longest_ratio * max(short, 1)
     ]
-
-
-def _ratio(one: int, other: int) -> float:
-    return max(one, other) / max(min(one, other), 1)
 
 
 def leaks(guidance: str, gold: str) -> float:
@@ -220,8 +197,6 @@ def lift(
     >>> lift([0, 0, 1, None], [1, 0, 1], [])
     {'plain': 0.3333333333333333, 'guided': 0.6666666666666666, 'trained': None}
     """
-    rates: dict[str, float | None] = {}
-    for name, rewards in (("plain", plain), ("guided", guided), ("trained", trained)):
-        known = [reward for reward in rewards if reward is not None]
-        rates[name] = sum(known) / len(known) if known else None
-    return rates
+    rounds = {"plain": plain, "guided": guided, "trained": trained}
+    known = {name: [reward for reward in rewards if reward is not None] for name, rewards in rounds.items()}
+    return {name: sum(rewards) / len(rewards) if rewards else None for name, rewards in known.items()}

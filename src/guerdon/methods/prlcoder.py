@@ -9,6 +9,7 @@ from typing import Any
 from guerdon.core.reward import Reward
 from guerdon.credit import pay_last
 from guerdon.methods._registry import method
+from guerdon.methods.agent_rlvr import resolved
 from guerdon.verify.programs.check import check_code, check_code_many
 from guerdon.verify.programs.mutate import Unit, mutations, replaced, units
 from guerdon.verify.programs.tasks import TaskError
@@ -131,9 +132,8 @@ def _at(found: list[Unit], line: int) -> Unit:
 
 def _label(verdict: Verdict) -> int | None:
     """1, 0, or None: no verdict and no failed test, or no test at all."""
-    if any(test.passed is False for test in verdict.tests) or (verdict.passed is False and verdict.tests):
-        return 0
-    return 1 if verdict.passed and verdict.tests else None
+    reward = resolved(verdict)
+    return None if reward is None else int(reward)
 
 
 def _line(program: str, unit: Unit, text: str, label: int | None, original: bool, reason: str = "") -> LineLabel:
