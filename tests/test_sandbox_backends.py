@@ -8,9 +8,18 @@ import struct
 
 import pytest
 
-from guerdon.backends.sandbox import Bubblewrap, Limits, Native, cgroups, describe_isolation, run_python
+from guerdon.backends.sandbox import (
+    Bubblewrap,
+    Limits,
+    Native,
+    ServerConfig,
+    cgroups,
+    describe_isolation,
+    languages,
+    run_python,
+)
 from guerdon.backends.sandbox.attacks import Attack, attacks, run_attack_suite
-from guerdon.backends.sandbox.cgroups import Version2, make_slot
+from guerdon.backends.sandbox.pool import shared_pool
 from guerdon.backends.sandbox.seccomp import job_filter
 from guerdon.backends.sandbox.syscalls import allowed_calls
 from guerdon.verify.programs import check_code
@@ -148,27 +157,27 @@ def test_a_compiled_program_is_cached_confined_and_limited():
     assert cpp.run_program(sock, b"", limits).stdout == "-1"
 
 
-def test_a_version_2_group_is_made_where_it_may_be(tmp_path, monkeypatch):
-    """On a plain folder with the files of the real thing: what is written, and where."""
-    monkeypatch.setattr(cgroups, "_own_group", lambda controller: "")
-    (tmp_path / "cgroup.controllers").write_text("memory pids")
-    (tmp_path / "cgroup.subtree_control").write_text("memory pids")
-    slot, reason = make_slot(32, tmp_path)
-    assert isinstance(slot, Version2), reason
-    slot.limit_memory(1000)
-    assert (slot.group / "memory.max").read_text() == "1000"
-    assert (slot.group / "memory.swap.max").read_text() == "0"
-    assert (slot.group / "pids.max").read_text() == "36"
-    (slot.group / "memory.events").write_text("low 0\noom 2\noom_kill 3\n")
-    assert slot.oom_kills() == 3
+@isolated
+@needs("g++")
+def test_what_does_not_compile_is_tried_once_and_not_for_each_test_case():
+    cpp = Native("cpp")
+    first = cpp.run_program('#include "/dev/zero"\nint main() {}', b"", Limits())
+    assert first.reason.startswith("did not compile")
+    assert cpp.run_program('#include "/dev/zero"\nint main() {}', b"", Limits()) is first
 
 
-def test_a_host_without_groups_says_why(tmp_path, monkeypatch):
-    monkeypatch.setattr(cgroups, "_own_group", lambda controller: "")
-    slot, reason = make_slot(32, tmp_path)
-    assert slot is None
-    assert "version1: no memory controller" in reason
-    assert "version2: no group" in reason
+@isolated
+@needs("node")
+@pytest.mark.parametrize("cgroup", [True, False], ids=["cgroup", "no cgroup"])
+def test_memory_outside_the_heap_of_javascript_is_bounded_too(cgroup, monkeypatch):
+    without = ServerConfig(
+        roles=("command",), allow_exec=True, readable=languages._toolchain("javascript"), modules=(), cgroup=cgroup
+    )
+    monkeypatch.setattr(languages, "shared_pool", lambda config: shared_pool(without))
+    hungry = "const all = []; for (let i = 0; i < 30; i++) all.push(Buffer.alloc(100 << 20, 1)); console.log('ESCAPED')"
+    result = Native("javascript").run_program(hungry, b"", Limits(seconds=5.0, memory_bytes=256 << 20))
+    assert "ESCAPED" not in result.stdout
+    assert not result.ok
 
 
 def _verdict(code: bytes, number: int, arguments: tuple[int, ...] = (), arch: int = 0xC000003E) -> int:
