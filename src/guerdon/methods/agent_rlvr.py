@@ -137,7 +137,7 @@ def _tried(
 
 
 def resolved(verdict: Verdict) -> float | None:
-    """1.0 if all tests passed, 0.0 if one failed; None without tests, or without a verdict and without a failed test."""
+    """1.0 if all tests passed, 0.0 if one failed; None without tests, or with neither a verdict nor a failed test."""
     if any(test.passed is False for test in verdict.tests):
         return 0.0
     return float(verdict.passed) if verdict.passed is not None and verdict.tests else None
