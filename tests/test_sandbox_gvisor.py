@@ -263,9 +263,7 @@ def test_a_sandbox_that_someone_kills_is_our_failure_and_leaves_nothing(own_plac
 
 @works
 def test_a_killed_owner_takes_its_jobs_along_and_the_next_one_clears_up(own_place):
-    program = (
-        "from guerdon.backends.sandbox import run_python as run\nrun('while 1: pass', backend='gvisor', seconds=60)"
-    )
+    program = "from guerdon.backends.sandbox import run_python as r; r('while 1: pass', backend='gvisor', seconds=60)"
     owner = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(own_place)})
     deadline = time.monotonic() + 30
     while not list(own_place.glob(f"{PREFIX}*/state/*")) or len(_processes_of(own_place)) < 4:

@@ -180,17 +180,23 @@ def _ready(descriptors: list[int], seconds: float) -> set[int]:
 
 
 def _used_by_jobs(process: int) -> tuple[float, int]:
-    """CPU seconds, and peak memory of the largest, of the traced processes below `process`: what gVisor runs for a job,
-    without gVisor's own work."""
-    seconds, peak = 0.0, 0
+    """CPU seconds of the traced processes below `process`, which are what gVisor runs for a job, without gVisor's own
+    work; and the bytes that the job's processes and its /tmp hold, which gVisor keeps in one file in memory."""
+    seconds, held = 0.0, 0
     for number in _family(process):
-        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-            status = dict(line.split(":", 1) for line in Path(f"/proc/{number}/status").read_text().splitlines())
-            if int(status["TracerPid"]):
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError, PermissionError):
+            if "TracerPid:\t0" not in Path(f"/proc/{number}/status").read_text():
                 times = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[11:15]
                 seconds += sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
-                peak = max(peak, int(status.get("VmHWM", "0 kB").split()[0]) * 1024)
-    return seconds, peak
+                held = held or _held_in_memory(number)
+    return seconds, held
+
+
+def _held_in_memory(process: int) -> int:
+    for entry in Path(f"/proc/{process}/fd").iterdir():
+        if os.readlink(entry).startswith("/memfd:runsc-memory"):
+            return entry.stat().st_blocks * 512
+    return 0
 
 
 def _family(process: int) -> Iterator[int]:
