@@ -88,9 +88,11 @@
   const body = (row, words) => {
     const inside = make("div", "body");
     const lines = [["reward", row.reward, row.reason, row.evidence], ...data.nodes.map((n) => [n, ...row.nodes[n]])];
+    const why = lines.some((line) => line[2]);
     const rows = lines.map(([name, value, reason, proof]) => make("tr", "", make("th", "", name),
-      make("td", "n", shown(value)), make("td", "wrap", reason || ""), evidence(proof)));
-    const head = make("tr", "", ...["node", "value", "reason", "evidence"].map((h) => make("th", h === "value" ? "n" : "", h)));
+      make("td", "n", shown(value)), ...(why ? [make("td", "wrap", reason || "")] : []), evidence(proof)));
+    const heads = ["node", "value", ...(why ? ["reason"] : []), "evidence"];
+    const head = make("tr", "", ...heads.map((h) => make("th", h === "value" ? "n" : "", h)));
     inside.append(make("div", "scroll", make("table", "", make("thead", "", head), make("tbody", "", ...rows))));
     inside.append(make("p", "quiet", "group " + row.group + ", row " + row.row));
     for (const [name, value] of Object.entries(row.inputs)) {
