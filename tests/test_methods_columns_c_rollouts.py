@@ -217,3 +217,33 @@ def test_the_first_penalty_pays_a_short_wrong_answer_and_the_second_does_not():
     rows = group(n=[10, 100], ok=[0, 1])
     assert values(brevity(C("n")), rows)[0] > 0
     assert values(brevity_if_right(C("n"), OK), rows)[0] == 0.0
+
+
+# ---- published defaults that no other example depends on ----
+
+
+def test_five_criteria_are_kept_by_default():
+    met = [[1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]]
+    w = [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    rows = group(met=met, w=[w] * 3, out=[0.0] * 3, n=[256] * 3)
+    paid = gd.method("audio-rubrics", MET, C("w", axis="criterion"), C("out"), C("n"), gamma=1.0)
+    assert values(paid, rows) == [1.0, 0.0, 0.0]  # the sixth ties in spread with the fifth, and is out with its weight
+
+
+def test_a_failed_check_is_worth_nothing_and_costs_nothing_by_default():
+    rows = group(f=[[0, 1], [-1, 0]], b=[[0, -1], [1, 0]], passed=[1, 0])
+    assert values(gd.method("openrs", C("f", axis="opponent"), C("b", axis="opponent"), C("passed")), rows) == [
+        1.0,
+        0.0,
+    ]
+
+
+def test_repeated_step_rewards_count_once_by_default():
+    rows = group(s=[[0.9, 0.9, 0.6], [0.3, 0.3, 0.3], [0.76, 0.76, 0.76]])
+    level = values(gd.method("reward-sql", C("s", axis="step")), rows)
+    assert level[0] / 0.9 < level[6] / 0.76  # the distinct mean of the first is 0.75, its plain one 0.8
+
+
+def test_cost_has_no_say_in_the_main_runs():
+    rows = [{"prompt": "p", "form": 1, "q": q, "cost": c} for q, c in ((0.8, 4.0), (0.8, 400.0))]
+    assert values(router_r1(C("form"), C("q"), C("cost")), rows) == [0.8, 0.8]

@@ -70,6 +70,12 @@ def test_summed_log_probabilities_favour_long_actions_and_long_rollouts():
     assert step[-1] == pytest.approx(-3.0)
 
 
+def test_the_scale_of_the_implicit_reward_cancels_where_it_is_standardised():
+    rows = group(new=[[-1.0, -2.0], [-1.5]], old=[[-1.4, -1.8], [-1.2]], ok=[1, 0])
+    one, two = (istar(OK, C("new", axis="step"), C("old", axis="step"), beta=b) for b in (0.05, 5.0))
+    assert values(one, rows) == pytest.approx(values(two, rows))
+
+
 def test_the_episode_part_is_a_population_score_or_leave_one_out():
     rows = group(new=[[0.0]] * 3, old=[[0.0]] * 3, ok=[1, 0, 0])
     columns = [OK, C("new", axis="step"), C("old", axis="step")]

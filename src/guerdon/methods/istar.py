@@ -19,10 +19,11 @@ def istar(
 ) -> Reward:
     """``A = A_E + alpha A_S``: the z-score of outcomes plus that of step rewards ``r = beta (logp - logp_old)``.
 
-    ``logp``, ``logp_old``: log-probability of each action, summed over its tokens, under the implicit process model
-    and the old policy, shape ``(steps,)`` as the result; ``outcome``: one per rollout. ``A_S`` standardises over all
-    steps of all the group's rollouts, each step counting once. Population deviations, no epsilon, 0 without spread
-    (our reading); ``loo`` takes leave-one-out for the episode part (WebShop, Sokoban).
+    ``logp``, ``logp_old``: log-probability of each action, summed over its tokens, under the implicit process model and
+    the old policy, shape ``(steps,)`` as the result; ``outcome``: one per rollout. ``A_S`` standardises over all steps
+    of all the group's rollouts, each step counting once, so that ``beta`` cancels here: it scales `implicit_reward` and
+    its loss. Population deviations, no epsilon, 0 without spread (our reading); ``loo`` takes leave-one-out for the
+    episode part (WebShop, Sokoban).
 
     Traps: summed log-probabilities favour long actions; long rollouts weigh more in ``A_S``; all-right and all-wrong
     groups give no preference pair; both models must share a tokenizer. Trades bias.
