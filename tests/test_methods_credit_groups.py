@@ -8,19 +8,10 @@ import pytest
 
 import guerdon as gd
 from guerdon.methods.baselines import dapo_overlong, dr_grpo, grpo, rloo, search_r1
-from guerdon.methods.fapo import fapo, fapo_judge
 from guerdon.methods.gopo import gopo
 from guerdon.methods.mo_grpo import mo_grpo
-from guerdon.methods.noisy_reward import calibrated, flipped, reasoning_pattern
 from guerdon.methods.reward_shifting import reward_shifting, value_offset
 from guerdon.methods.rlrr import rlrr
-from guerdon.methods.variance_profile import (
-    DenseProfile,
-    amplification,
-    dense_profile,
-    dense_signal_verdict,
-    guarded_zscore,
-)
 
 R = gd.column("r")
 
@@ -93,55 +84,8 @@ def test_breaking_ties_by_index_gives_advantages_out_of_nothing_and_mid_ranks_do
     assert scored(gopo(R), rows([1.0] * 8)).tolist() == [0.0] * 8
 
 
-# ---- variance profile ----
-
-DENSE = [0.1, 0.4, 0.2, 0.3]
-
-
-@pytest.mark.parametrize("lam", [1.0, 0.01])
-def test_the_z_score_of_an_all_fail_group_does_not_feel_the_bonus_weight(lam):
-    z = scored(gd.shape.zscore(R * lam), rows(DENSE))
-    assert z == pytest.approx([-1.341641, 1.341641, -0.447214, 0.447214], abs=1e-6)
-    assert scored(dr_grpo(R * lam), rows(DENSE)) == pytest.approx(np.array([-0.15, 0.15, -0.05, 0.05]) * lam)
-
-
-def test_a_guarded_z_score_cannot_blow_a_small_spread_up():
-    assert scored(guarded_zscore(R * 0.01, floor=0.1), rows(DENSE)) == pytest.approx([-0.015, 0.015, -0.005, 0.005])
-    assert scored(guarded_zscore(R, floor=0.1), rows([2.0, 2.0])).tolist() == [0.0, 0.0]
-
-
-def test_amplification_is_the_batch_deviation_over_the_groups_and_unknown_without_spread():
-    data = rows([0.0, 0.02], "a") + rows([1.0, 0.0], "b") + rows([1.0, 1.0], "c")
-    out = amplification(R).score(data).scores
-    batch = np.std([0, 0.02, 1, 0, 1, 1])
-    assert out.values[[0, 2]] == pytest.approx([batch / 0.01, batch / 0.5])
-    assert out.known.tolist() == [True, True, True, True, False, False]
-
-
-def test_a_dense_profile_counts_groups_without_any_success():
-    data = rows([0, 0], "a", d=[0.1, 0.3]) + rows([1, 0], "b", d=[0.5, 0.5])
-    profile = dense_profile(R.score(data).framed, gd.column("d").score(data).framed, top=1.0)
-    assert profile.all_fail == 0.5
-    assert profile.mastery == pytest.approx(0.35)
-    assert profile.variance == pytest.approx(0.005)
-
-
-def test_the_verdict_flags_variance_that_mastery_does_not_shrink_while_most_groups_fail():
-    grows = [DenseProfile(0.9, m, v) for m, v in ((0.1, 0.1), (0.5, 0.2), (0.9, 0.3))]
-    shrinks = [DenseProfile(0.9, m, v) for m, v in ((0.1, 0.3), (0.5, 0.2), (0.9, 0.1))]
-    constant = [DenseProfile(0.9, m, 0.2) for m in (0.1, 0.5)]
-    assert dense_signal_verdict(grows).safe is False
-    assert dense_signal_verdict(shrinks).safe is True
-    assert dense_signal_verdict(constant).safe is False
-    assert dense_signal_verdict(constant).correlation == 0.0
-    assert dense_signal_verdict([DenseProfile(0.2, p.mastery, p.variance) for p in grows]).safe is True
-    assert dense_signal_verdict([DenseProfile(0.9, 0.1, 0.0)] * 3).safe is True
-    assert dense_signal_verdict(grows[:1]).safe is None
-    assert dense_signal_verdict([DenseProfile(0.9, 0.5, v) for v in (0.1, 0.2)]).safe is None
-    assert dense_signal_verdict([]).safe is None
-
-
 # ---- mo-grpo ----
+
 
 R1, R2 = [0, 10, 20, 30], [0.3, 0.3, 0.1, 0]
 
@@ -250,94 +194,6 @@ def test_rlrr_uses_mid_ranks_and_leaves_a_lone_verdict_alone():
     assert scored(rlrr(R), rows([5, 1, 5])).tolist() == [0.25, -0.5, 0.25]
     with pytest.raises(ValueError, match="beta"):
         rlrr(R, gd.column("v"), beta=1.0)
-
-
-# ---- noisy rewards ----
-
-PHRASES = ["let me check", "therefore", "wait", "thus"]
-VALID = gd.column("ok")
-
-
-def test_three_phrases_give_fifteen_hundredths():
-    out = reasoning_pattern(phrases=PHRASES).score([{"completion": "Wait. Let me check: 2. Therefore 2."}])
-    assert out.values[0] == pytest.approx(0.15)
-
-
-def test_a_phrase_hits_inside_a_word_and_short_text_has_no_repetition():
-    assert reasoning_pattern(phrases=PHRASES).score([{"completion": "An enthusiast."}]).values[0] == pytest.approx(0.05)
-
-
-def test_repetition_and_forbidden_marks_are_subtracted():
-    looped = "wait " * 100
-    out = reasoning_pattern(phrases=PHRASES).score([{"completion": looped}, {"completion": "wait user: x"}])
-    # 81 20-grams of one word, one of them distinct and repeated: 1/81 is taken off.
-    assert out.values.tolist() == [pytest.approx(0.05 - 1 / 81), 0.0]
-
-
-def test_a_low_reward_is_softened_and_a_high_one_stays():
-    reward = calibrated(R, gd.column("rpr"), VALID)
-    data = rows([0.3, 0.6, 0.3, 0.499], rpr=[0.15, 0.9, 0.15, 1.0], ok=[1, 1, 0, 1])
-    assert scored(reward, data) == pytest.approx([0.315, 0.6, 0.0, 0.599])
-
-
-def test_a_flip_turns_whole_groups_and_observed_means_follow_the_law():
-    rng = np.random.default_rng(1)
-    data = []
-    for p in range(4000):
-        data += rows((rng.random(2) < 0.75).astype(float), str(p))
-    out = flipped(R, share=0.4, seed=3).score(data)
-    changed = (out.values != [d["r"] for d in data]).reshape(-1, 2)
-    assert (changed[:, 0] == changed[:, 1]).all()
-    assert out.values.mean() == pytest.approx(0.55, abs=0.02)
-    assert pytest.approx(0.41) == (1 - 2 * 0.4) * 0.05 + 0.4
-    assert pytest.approx(0.2) == (1 - 2 * 0.4)
-
-
-def test_flips_go_on_from_batch_to_batch_and_repeat_with_the_seed():
-    data = [rows([1.0], str(p)) for p in range(50)]
-    session = gd.Session()
-    one = [flipped(R, share=0.5, seed=7).score(d, session=session).values[0] for d in data]
-    whole = flipped(R, share=0.5, seed=7).score([r for d in data for r in d]).values
-    assert one == whole.tolist()
-    assert len(set(one)) == 2
-
-
-# ---- fapo ----
-
-
-@pytest.mark.parametrize(
-    ("shares", "expected"),
-    [
-        ((1, 2, 5), [1.9843, 0.6614, -0.6614]),
-        ((3, 2, 3), [1.0801, 0, -1.0801]),
-        ((5, 2, 1), [0.6614, -0.6614, -1.9843]),
-    ],
-)
-def test_a_flawed_positive_is_pushed_up_early_and_down_late(shares, expected):
-    clean, flawed, wrong = shares
-    data = rows([1] * (clean + flawed) + [0] * wrong, e=[-1] * clean + [2] * flawed + [None] * wrong)
-    out = scored(grpo(fapo(R, gd.column("e"))), data)
-    assert [out[0], out[clean], out[-1]] == pytest.approx(expected, abs=1e-4)
-
-
-def test_a_judge_failure_leaves_a_right_rollout_unknown_and_is_not_asked_about_a_wrong_one():
-    out = fapo(R, gd.column("e")).score(rows([1, 0], e=[None, None])).scores
-    assert out.known.tolist() == [False, True]
-    assert out.values[1] == -1.0
-
-
-def test_the_judges_own_reward_falls_with_distance():
-    def judged(p, g, n=8):
-        data = [{"p": p, "g": g, "n": n}]
-        return fapo_judge(gd.column("p"), gd.column("g"), gd.column("n")).score(data).values[0]
-
-    assert judged(3, 5) == 0.75
-    assert judged(-1, -1) == 1.0
-    assert judged(2, -1) == -1.0
-    assert judged(-1, 5) == -1.0
-    assert judged(None, 5) == -1.0
-    assert judged(8, 5) == -1.0
-    assert judged(2.5, 5) == -1.0
 
 
 # ---- reward shifting ----

@@ -6,88 +6,18 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon.methods.bpmn import bpmn
-from guerdon.methods.discretised import PairAgreement, discretised, dropout_is_off, pair_agreement
 from guerdon.methods.gated_accumulation import gated_accumulation, gated_steps
 from guerdon.methods.gated_aggregation import gated_aggregation
 from guerdon.methods.harmo import harmo, length_term
 from guerdon.methods.hero import hero
-from guerdon.methods.irrl import irrl
-from guerdon.methods.par import par
 from guerdon.methods.pow3r import pow3r, pow3r_factors
-from guerdon.methods.pspo import pspo, ramp, weibull
 from guerdon.methods.trust_grpo import trust_grpo
-from guerdon.methods.uncertainty import uncertainty_aware
-from shape_strategies import UNIT, given
+from method_rows import group, values
 
 C = gd.column
-
-
-def values(expr, rows, **more):
-    return [None if math.isnan(v) else float(v) for v in expr.score(rows, **more).values]
-
-
-def group(**columns):
-    """The rollouts of one prompt."""
-    return [{"prompt": "p", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
-
-
-# Discretised reward models.
-
-MEANS, TRUTH = [1.00, 1.05, 1.10, 2.00, 2.04], [0, 0, 0, 1, 1]
-
-
-def passes_with(mean, spread=0.1):
-    """Two passes of that mean and population deviation."""
-    return [[m - spread, m + spread] for m in mean]
-
-
-def test_scores_within_the_models_own_noise_share_a_cluster():
-    rows = group(passes=passes_with(MEANS), truth=TRUTH)
-    clusters = discretised(C("passes", axis="pass"))
-    assert values(clusters, rows) == [0, 0, 0, 1, 1]
-    raw, binned = C("passes", axis="pass").mean().score(rows).framed, clusters.score(rows).framed
-    truth = C("truth").score(rows).framed
-    assert pair_agreement(raw, truth) == PairAgreement(1.0, 0.0)
-    assert pair_agreement(binned, truth) == PairAgreement(1.0, 1.0)
-
-
-def test_equal_answers_get_equal_advantages():
-    rows = group(passes=passes_with(MEANS))
-    raw = gd.credit.group_relative(C("passes", axis="pass").mean())
-    binned = gd.credit.group_relative(discretised(C("passes", axis="pass")))
-    assert values(raw, rows) == pytest.approx([-0.919, -0.814, -0.709, 1.180, 1.264], abs=1e-3)
-    assert values(binned, rows) == pytest.approx([-0.816] * 3 + [1.225] * 2, abs=1e-3)
-
-
-def test_chained_clusters_lose_the_signal_and_can_be_rescued():
-    rows = group(passes=passes_with([0.0, 0.1, 0.2, 0.3, 0.4]))
-    assert values(discretised(C("passes", axis="pass")), rows) == [0.0] * 5
-    rescued = values(discretised(C("passes", axis="pass"), rescue=True), rows)
-    assert rescued == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4])
-
-
-def test_a_model_without_dropout_is_noticed():
-    fused = C("passes", axis="pass").score(group(passes=[[1.0, 1.0], [2.0, 2.0]])).framed
-    live = C("passes", axis="pass").score(group(passes=[[1.0, 1.1], [2.0, 2.0]])).framed
-    single = C("passes", axis="pass").score(group(passes=[[1.0], [2.0]])).framed
-    assert [dropout_is_off(x) for x in (fused, live, single)] == [True, False, False]
-
-
-def test_a_single_pass_or_a_single_response_is_no_error():
-    assert values(discretised(C("passes", axis="pass")), group(passes=[[1.0], [1.0], [1.01]])) == [0, 0, 1]
-    assert values(discretised(C("passes", axis="pass")), [{"passes": [1.0, 2.0]}, {"passes": [None, 1.0]}]) == [0, None]
-    alone = C("x").score([{"x": 1.0}]).framed
-    assert pair_agreement(alone, alone) == PairAgreement(None, None)
-
-
-def test_pairs_of_different_prompts_are_not_compared():
-    rows = [{"prompt": p, "s": s, "q": q} for p, s, q in (("a", 1, 1), ("b", 0, 0), ("a", 0, 1), ("b", 1, 1))]
-    agreement = pair_agreement(C("s").score(rows).framed, C("q").score(rows).framed)
-    assert agreement == PairAgreement(1.0, 0.0)
 
 
 # Trust-GRPO.
@@ -269,126 +199,6 @@ def test_dividing_by_the_deviation_cancels_a_weight_on_the_reward():
     assert values(gd.credit.group_relative(weighted), rows) == values(gd.credit.group_relative(plain), rows)
 
 
-# PSPO.
-
-
-def test_the_ramp_at_its_published_points():
-    s, t = np.array([0.5, 0.5, 0.5, 0.9, 0.1]), np.array([2.0, 4.0, 6.0, 6.0, 6.0])
-    assert ramp(s, t) == pytest.approx([1.359141, 3.694528, 3.943543, 8.122512, 0.604965], abs=5e-7)
-    h = weibull(np.array([2.0, 4.0, 6.0, 8.0, 12.0]))
-    assert h == pytest.approx([0.88815, 0.999406, 0.91044, 0.740472, 0.392644], abs=5e-6)
-
-
-def test_the_geometric_mean_enters_the_released_form_twice():
-    assert values(pspo(C("p", axis="step")), [{"p": [0.5] * 4}]) == pytest.approx([1.847264], abs=5e-7)
-    assert values(pspo(C("p", axis="step"), form="weibull"), [{"p": [0.5] * 4}]) == pytest.approx([0.499703], abs=5e-7)
-
-
-def test_chains_of_one_step_earn_nothing_and_of_none_are_unknown():
-    rows = [{"p": [0.9]}, {"p": []}, {"p": [0.9, None]}, {"p": [0.9, 0.0, 0.8]}, {"p": [0.5, 1.5]}]
-    assert values(pspo(C("p", axis="step")), rows) == [0.0, None, None, 0.0, None]
-
-
-def test_the_reward_is_not_bounded_and_jumps_where_the_source_says():
-    long = values(pspo(C("p", axis="step")), [{"p": [1.0] * n} for n in (4, 40)])
-    assert long[1] > 30 * long[0]
-    edges = ramp(np.array([0.2 - 1e-9, 0.2, 0.88433, 0.88433 + 1e-9]), np.full(4, 8.0))
-    assert edges[1] - edges[0] > 0.1
-    assert edges[3] - edges[2] > 0.1
-
-
-def test_whoever_splits_the_steps_controls_the_reward():
-    same_quality = values(pspo(C("p", axis="step")), [{"p": [0.8] * n} for n in (2, 4, 8)])
-    assert same_quality[0] < same_quality[1] < same_quality[2]
-
-
-# Internally rewarded RL.
-
-
-def test_linear_and_logarithmic_gains_over_the_prior():
-    rows = [{"q": 0.7}, {"q": 0.05}]
-    assert values(irrl(C("q"), 0.1), rows) == pytest.approx([0.6, 0])
-    assert values(irrl(C("q"), 0.1, form="linear"), rows) == pytest.approx([0.6, -0.05])
-    assert values(irrl(C("q"), 0.1, form="log"), rows) == pytest.approx([1.945910, -0.693147], abs=5e-7)
-    assert values(irrl(C("q"), 0.1, form="clipped-log"), rows) == pytest.approx([1.945910, 0], abs=5e-7)
-
-
-def test_a_probability_of_zero_has_a_finite_logarithmic_reward():
-    assert values(irrl(C("q"), 0.1, form="log"), [{"q": 0.0}]) == pytest.approx([math.log(1e-8) - math.log(0.1)])
-
-
-def test_the_logarithm_amplifies_the_noise_of_an_immature_discriminator():
-    noisy = np.clip(0.1 + np.random.default_rng(0).normal(0, 0.1, 10_000), 1e-3, 1)
-    rows = [{"q": float(q)} for q in noisy]
-    log_variance = np.var(values(irrl(C("q"), 0.1, form="log"), rows))
-    variance = np.var(values(irrl(C("q"), 0.1), rows))
-    assert log_variance == pytest.approx(3.470, abs=5e-4)
-    assert variance == pytest.approx(0.00338, abs=5e-6)
-    assert log_variance > 100 * variance
-
-
-# PAR.
-
-REFS = C("refs", axis="reference")
-
-
-def test_the_reward_is_the_probability_of_beating_a_reference():
-    assert values(par(C("r"), REFS), [{"r": 1.0, "refs": [0.5]}]) == pytest.approx([0.6224593])
-    assert values(par(C("r"), REFS), [{"r": 2.0, "refs": [1, 3]}]) == [0.5]
-    assert values(par(C("r"), REFS, C("n")), [{"r": 5.0, "refs": [3.5], "n": 400}]) == pytest.approx([0.6224593])
-    assert values(par(C("r"), REFS), [{"r": 1.0, "refs": []}, {"r": -1e6, "refs": [0]}]) == [None, 0.0]
-
-
-def test_the_alternatives_at_known_points():
-    row = [{"r": 2.0, "refs": [1.0, 3.0]}]
-    assert values(par(C("r"), REFS, form="centred"), row) == [0.0]
-    assert values(par(C("r"), REFS, form="tanh"), row) == pytest.approx([0.0])
-    assert values(par(C("r"), REFS, form="arctan"), [{"r": 1, "refs": [0, 0]}]) == pytest.approx([math.pi / 4])
-    assert values(par(C("r"), REFS, form="shifted"), [{"r": 3, "refs": [0]}]) == [0.5]
-    top = 2 + 1.0364 * (1 + 1e-5)
-    assert values(par(C("r"), REFS, form="log-sigmoid"), row) == pytest.approx([-math.log1p(math.exp(top - 2))])
-    assert values(par(C("r"), REFS, form="ceiling", ceiling=0.5), row) == [0.5]
-    with pytest.raises(ValueError, match="choose one of par"):
-        par(C("r"), REFS, form="softmax")
-
-
-def test_running_statistics_include_the_batch_they_shape():
-    session = gd.Session()
-    expr = par(C("r"), REFS, form="zscore")
-    expr.score([{"r": 1.0}, {"r": 2.0}], session=session)
-    assert values(expr, [{"r": 3.0}], session=session) == pytest.approx([1 / 0.8164966])
-    assert values(par(C("r"), REFS, form="minmax"), [{"r": 2.0}, {"r": 2.0}]) == [0, 0]
-
-
-def test_group_normalisation_undoes_affine_shaping_but_not_this():
-    rows = group(r=[0.0, 1.0, 4.0], refs=[[0.0]] * 3)
-    plain = values(gd.credit.group_relative(C("r")), rows)
-    assert values(gd.credit.group_relative(C("r") * 3 - 1), rows) == pytest.approx(plain)
-    assert values(gd.credit.group_relative(par(C("r"), REFS)), rows) != pytest.approx(plain, abs=0.05)
-
-
-def test_a_policy_that_beats_all_references_saturates_the_reward():
-    rows = group(r=[20.0, 25.0], refs=[[0.0]] * 2)
-    assert np.std(values(par(C("r"), REFS), rows)) < 1e-8
-
-
-def test_bounded_shaping_slows_hacking_of_a_proxy_down():
-    true, proxy = np.array([0.0, 1.0, -1.0]), [0.0, 1.0, 5.0]
-
-    def after(rewards):
-        logits = np.zeros(3)
-        for _ in range(400):
-            p = np.exp(logits - logits.max())
-            p /= p.sum()
-            logits = logits + 0.05 * p * (rewards - p @ rewards)
-        p = np.exp(logits - logits.max())
-        return float(true @ (p / p.sum()))
-
-    shaped = np.array(values(par(C("r"), REFS), group(r=proxy, refs=[[0.0]] * 3)))
-    assert after(np.array(proxy)) == pytest.approx(-0.987, abs=1e-3)
-    assert after(shaped) == pytest.approx(-0.713, abs=1e-3)
-
-
 # Gated aggregation.
 
 FLOOR, BEHAVIOUR = [C(n) for n in ("s1", "s2", "s3")], {"rich": C("b1"), "short": C("b2")}
@@ -443,46 +253,3 @@ def test_valid_models_get_their_quality_and_invalid_ones_the_penalty_per_functio
 def test_a_valid_model_of_quality_zero_stays_zero_and_a_failed_metric_is_unknown():
     rows = [{"ok": 1, "syn": 0, "prag": 0, "sem": 0}, {"ok": 1, "syn": 0.5, "prag": None, "sem": 0.5}]
     assert values(bpmn(C("ok"), QUALITY), rows) == [0.0, None]
-
-
-# Ensembles.
-
-MEMBERS = C("members", axis="member")
-
-
-def test_disagreement_makes_moving_away_from_the_reference_dear():
-    row = [{"members": [1, 2, 3], "ratio": 0.5}]
-    assert values(uncertainty_aware(MEMBERS, C("ratio")), row) == pytest.approx([1.95])
-    assert values(gd.shape.ensemble_lower_bound(MEMBERS), row) == [1.0]
-    assert values(gd.shape.ensemble_min(MEMBERS), row) == [1.0]
-    assert values(uncertainty_aware(MEMBERS, C("ratio")), [{"members": [1], "ratio": 0.5}]) == [None]
-
-
-def test_below_the_reference_the_penalty_is_a_bonus_unless_it_is_cut():
-    row = [{"members": [1, 2, 3], "ratio": -0.5}]
-    assert values(uncertainty_aware(MEMBERS, C("ratio")), row) == pytest.approx([2.05])
-    assert values(uncertainty_aware(MEMBERS, C("ratio"), only_above=True), row) == pytest.approx([2.0])
-
-
-def test_a_lower_bound_picks_as_well_with_less_variance():
-    generator = np.random.default_rng(0)
-    noise = generator.uniform(0.1, 2, 50)
-    picks = {"mean": [], "bound": []}
-    member = gd.Axis.under(gd.Axis.under(gd.Axis("prompt", 1), [50], "rollout"), np.full(50, 8), "member")
-    for _ in range(500):
-        true = generator.normal(0, 1, 50)
-        seen = true[:, None] + noise[:, None] * generator.normal(0, 1, (50, 8))
-        scores = gd.Scores.of(member, seen.reshape(-1))
-        picks["mean"].append(true[np.argmax(gd.shape.ensemble_mean(scores).values)])
-        picks["bound"].append(true[np.argmax(gd.shape.ensemble_lower_bound(scores).values)])
-    assert np.var(picks["bound"]) < np.var(picks["mean"])
-    assert np.mean(picks["bound"]) == pytest.approx(np.mean(picks["mean"]), abs=0.15)
-
-
-@given(st.lists(UNIT, min_size=2, max_size=5), st.floats(0.1, 10))
-def test_unscaled_members_make_the_disagreement_meaningless(scores, scale):
-    agree = [{"members": [s, s]} for s in scores]
-    assert set(values(gd.shape.ensemble_spread(MEMBERS), agree)) == {0.0}
-    off = [{"members": [s, scale * s + 1]} for s in scores]
-    measured = values(gd.shape.ensemble_spread(MEMBERS), off)
-    assert measured == pytest.approx([abs((scale - 1) * s + 1) * math.sqrt(0.5) for s in scores], abs=1e-9)

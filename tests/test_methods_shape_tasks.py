@@ -1,4 +1,4 @@
-"""Methods made for a kind of task - images, agents, driving, safety, tools - with worked examples and traps."""
+"""Methods made for a kind of task - images, questions, driving, safety, clicks - with worked examples and traps."""
 
 from __future__ import annotations
 
@@ -15,67 +15,11 @@ from guerdon.methods.arena_t2i import arena_t2i, checklist
 from guerdon.methods.carl import carl
 from guerdon.methods.faithrl import faithrl, modulated, truthful_helpfulness
 from guerdon.methods.firm import firm, firm_generation, firm_guarded, firm_quality, likert
-from guerdon.methods.gait_routing import routed
-from guerdon.methods.gpm import gpm
-from guerdon.methods.self_paced_grpo import self_paced_grpo
 from guerdon.methods.sweet_spot import click_closeness, ssl
-from guerdon.methods.toolrl import jaccard, match_share, tool_match, toolrl
+from method_rows import group, values
 from shape_strategies import UNIT, given
 
 C = gd.column
-
-
-def values(expr, rows, **more):
-    return [None if math.isnan(v) else float(v) for v in expr.score(rows, **more).values]
-
-
-def group(**columns):
-    """The rollouts of one prompt."""
-    return [{"prompt": "p", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
-
-
-# GPM.
-
-
-def at(*degrees):
-    return [[math.cos(math.radians(d)), math.sin(math.radians(d))] for d in degrees]
-
-
-V = C("v", axis="dimension")
-
-
-def test_a_cycle_of_preferences_has_a_score_and_sums_to_nothing():
-    ring = group(v=at(0, 120, 240))
-    matrix = gd.shape.skew_preference(V).score(ring).framed.values.reshape(3, 3)
-    assert [matrix[0, 1], matrix[1, 2], matrix[2, 0]] == pytest.approx([0.866025] * 3, abs=5e-7)
-    chance = gd.shape.sigmoid(gd.shape.skew_preference(V), 1 / 0.1).score(ring).framed.values.reshape(3, 3)
-    assert (chance[0, 1], chance[1, 0]) == pytest.approx((0.999827, 0.000173), abs=5e-7)
-    assert values(gpm(V), ring) == pytest.approx([0, 0, 0], abs=1e-12)
-    assert values(gpm(V, probability=True), ring) == pytest.approx([0.5] * 3)
-
-
-def test_the_score_is_the_mean_over_the_other_members():
-    assert values(gpm(V), group(v=at(0, 30, 90))) == pytest.approx([0.75, (0.8660254 - 0.5) / 2, -(1 + 0.8660254) / 2])
-    assert values(gpm(V), group(v=at(10))) == [None]
-
-
-def test_scores_depend_on_whom_one_is_compared_with():
-    weak, strong = values(gpm(V), group(v=at(0, 60)))[0], values(gpm(V), group(v=at(0, -60)))[0]
-    assert weak > 0 > strong
-
-
-def test_a_vector_without_direction_is_unknown_and_left_out_of_the_others():
-    rows = group(v=[*at(0, 90), [0.0, 0.0]])
-    assert values(gpm(V), rows) == pytest.approx([1.0, -1.0, None])
-    assert values(gpm(V), group(v=[[1.0, 0.0, 0.0]] * 2)) == [None, None]
-
-
-def test_bradley_and_terry_can_not_fit_a_cycle_but_the_embedding_does():
-    wins = group(beats=[[0.5, 1, 0], [0, 0.5, 1], [1, 0, 0.5]])
-    b = np.array(values(gd.shape.bradley_terry(C("beats", axis="opponent")), wins))
-    assert -np.mean(np.log(1 / (1 + np.exp(b[[1, 2, 0]] - b)))) == pytest.approx(math.log(2))
-    chance = gd.shape.sigmoid(gd.shape.skew_preference(V), 10).score(group(v=at(0, 120, 240))).framed.values
-    assert (chance.reshape(3, 3)[[0, 1, 2], [1, 2, 0]] > 0.5).all()
 
 
 # Arena-T2I Hard.
@@ -310,102 +254,3 @@ def test_clicks_are_measured_in_units_of_the_box():
     columns = [C(n) for n in ("x", "y", "cx", "cy", "w", "h")]
     row = {"x": 20, "y": 0, "cx": 0, "cy": 0, "w": 20, "h": 10}
     assert values(click_closeness(*columns), [row]) == pytest.approx([0.606531], abs=5e-7)
-
-
-# Routing by mode.
-
-ROUTED = routed(C("mode"), {"common": C("c")}, [{}, {"knee": C("k"), "arm": C("a")}, {"stride": C("s")}])
-STEP = {"c": 1.0, "k": 0.5, "a": -0.2, "s": 2.0}
-
-
-def test_only_the_terms_of_the_mode_count():
-    rows = [{**STEP, "mode": m} for m in (1, 2, 0, 7)]
-    assert values(ROUTED, rows) == pytest.approx([1.3, 3.0, 1.0, None])
-
-
-def test_unknown_terms_of_other_modes_do_not_count():
-    assert values(ROUTED, [{"c": 1.0, "mode": 0}, {"c": 1.0, "s": 2.0, "mode": 2}]) == [1.0, 3.0]
-
-
-def test_the_weight_of_an_inactive_term_changes_nothing():
-    terms = [{}, {"knee": C("k")}, {"stride": C("s")}]
-    rows = [{**STEP, "mode": 1}]
-    base = values(routed(C("mode"), {"common": C("c")}, terms, {"stride": 1.0}), rows)
-    assert values(routed(C("mode"), {"common": C("c")}, terms, {"stride": 9.0}), rows) == base
-    with pytest.raises(ValueError, match="strode, which are no terms"):
-        routed(C("mode"), {"common": C("c")}, terms, {"strode": 1.0})
-
-
-# Self-paced.
-
-
-def test_weight_moves_on_as_the_leading_term_is_mastered():
-    parts = {"easy": C("a"), "middle": C("b"), "hard": C("c")}
-    expr, session = self_paced_grpo(parts, rate=0.5), gd.Session()
-    rows = [{"a": 1.0, "b": 0.8, "c": 0.0}]
-    seen = [values(expr, rows, session=session)[0] for _ in range(6)]
-    competence = next(iter(session.state.values()))["competence"]
-    assert competence > 0.75
-    assert seen[0] > seen[-1]  # the hard term weighs more, and scores 0
-
-
-# ToolRL.
-
-REF = [{"name": "w", "arguments": {"city": "P", "unit": "C"}}]
-
-
-def tools(calls, expected=REF, form=1):
-    return [{"calls": calls, "expected_calls": expected, "form": form}]
-
-
-def test_partial_credit_by_name_parameter_and_value():
-    wrong_unit = [{"name": "w", "arguments": {"city": "P", "unit": "F"}}]
-    assert match_share(REF, wrong_unit) == 0.75
-    assert values(tool_match, tools(wrong_unit)) == [1.5]
-    assert values(toolrl(C("form")), tools(wrong_unit)) == [2.5]
-    assert values(toolrl(C("form")), tools(REF)) == [4.0]
-
-
-def test_a_call_made_twice_loses_in_the_name_term_only():
-    assert jaccard(["w"], ["w", "w"]) == 0.5
-    assert match_share(REF, REF * 2) == 3.5 / 4
-    assert values(tool_match, tools(REF * 2)) == [2.25]
-
-
-def test_no_call_or_a_malformed_one_is_the_minimum_and_an_uncalled_for_one_is_free():
-    assert values(tool_match, tools([])) == [-3]
-    assert values(tool_match, tools([{"arguments": {}}])) == [-3]
-    assert values(tool_match, tools([{"name": "w"}])) == [-3]
-    assert values(tool_match, tools([{"name": "other"}])) == [-3]  # never compared, and no name in common
-    assert values(tool_match, tools(REF, expected=[])) == [0]
-    assert values(tool_match, tools(REF * 300)) == [-3]
-
-
-def test_a_missing_column_is_unknown():
-    assert (
-        values(tool_match, [{"calls": REF}, {"expected_calls": REF}, {"calls": "w", "expected_calls": REF}])
-        == [None] * 3
-    )
-
-
-def test_the_matching_is_greedy_in_the_order_of_the_reference():
-    a = {"name": "w", "arguments": {"x": 1, "y": 2}}
-    b = {"name": "w", "arguments": {"x": 1, "y": 3}}
-    near = {"name": "w", "arguments": {"x": 1, "y": 9}}
-    assert match_share([a, b], [near, b]) == 6 / 7
-    assert match_share([a, b], [b, near]) == 5 / 7  # a takes b's call, the first of two equally good ones
-    assert match_share([b, a], [b, near]) == 6 / 7
-
-
-def test_values_are_compared_whole_and_by_type():
-    nested = [{"name": "w", "arguments": {"at": {"lat": 1, "lon": 2}}}]
-    other = [{"name": "w", "arguments": {"at": {"lat": 1, "lon": 3}}}]
-    assert match_share(nested, other) == 2 / 3
-    true, one = ([{"name": "w", "arguments": {"n": v}}] for v in (True, 1))
-    assert match_share(one, true) == 2 / 3
-
-
-def test_a_call_with_nothing_in_common_stays_unmatched_and_empty_lists_are_equal():
-    assert match_share(REF, [{"name": "w", "arguments": {"town": "P"}}]) == 1 / 4
-    empty = [{"name": "w", "arguments": {}}]
-    assert match_share(empty, empty) == 1.0
