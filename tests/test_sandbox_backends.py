@@ -13,12 +13,12 @@ from guerdon.backends.sandbox import (
     Limits,
     Native,
     ServerConfig,
-    cgroups,
     describe_isolation,
     languages,
     run_python,
 )
 from guerdon.backends.sandbox.attacks import Attack, attacks, run_attack_suite
+from guerdon.backends.sandbox.cgroups import make_slot
 from guerdon.backends.sandbox.pool import shared_pool
 from guerdon.backends.sandbox.seccomp import job_filter
 from guerdon.backends.sandbox.syscalls import allowed_calls

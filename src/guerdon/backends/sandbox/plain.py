@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import selectors
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import IO
 
+from .inside import kernel
 from .result import Limits, Result, State, reason_of
 from .server import job_limits
 
@@ -97,10 +97,10 @@ def _limit(pid: int, limits: Limits, groups: Sequence[str], most_processes: int 
         with open(f"{path}/cgroup.procs", "w") as file:
             file.write(str(pid))
     if most_processes is not None:
-        resource.prlimit(pid, resource.RLIMIT_NPROC, (most_processes, most_processes))
+        kernel.limit(pid, "RLIMIT_NPROC", most_processes)
     for name, value in job_limits(limits)["rlimits"].items():
         if name not in ("RLIMIT_NPROC", "RLIMIT_STACK"):  # counted per user: the caller's own processes would be hit
-            resource.prlimit(pid, getattr(resource, name), (value, value))
+            kernel.limit(pid, name, value)
 
 
 def _exchange(

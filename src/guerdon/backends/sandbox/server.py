@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from . import cgroups
+from .obstacles import obstacles
 from .result import MIB, Infrastructure, Limits, Refused
 from .seccomp import job_filter
 
@@ -68,8 +69,8 @@ class ForkServer:
             code = job_filter(allow_exec=config.allow_exec)
         except NotImplementedError as error:
             raise Refused(str(error)) from error
-        self._group, no_group = cgroups.make_slot(Limits().processes) if config.cgroup else (None, "not asked for")
-        self._memory_limit = 0
+        self._group, note = cgroups.make_slot(Limits().processes) if config.cgroup else (None, "not asked for")
+        self._group_limits = (0, Limits().processes)
         self._oom_kills = 0
         self.owner = os.getpid()
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -80,8 +81,12 @@ class ForkServer:
         except (OSError, Refused) as error:
             self.close()
             raise error if isinstance(error, Refused) else Refused(f"can't start the fork server: {error}") from error
-        if self._group is None and config.cgroup:
-            self.report["weaker"].append(f"cgroup: {no_group}")
+        if "cgroup" in self.report:
+            self._group, note = None, self.report["cgroup"]
+        if self._group is None:
+            note = f"no cgroup, so memory is limited for each process and not for the job as a whole: {note}"
+        if note:
+            self.report["weaker"].append(note)
 
     def _handshake(self, config: ServerConfig, code: bytes, number: int) -> dict[str, Any]:
         self.control.settimeout(20.0)
@@ -91,7 +96,7 @@ class ForkServer:
             raise Refused(f"the fork server ended while starting: {self._last_words()}")
         report: dict[str, Any] = json.loads(answer)
         if "error" in report:
-            raise Refused(f"no isolation on this host: {report['error']}")
+            raise Refused("; ".join([f"no isolation on this host: {report['error']}", *obstacles()]))
         return report
 
     def _setup(self, config: ServerConfig, code: bytes, number: int) -> dict[str, Any]:
@@ -108,6 +113,7 @@ class ForkServer:
             "user": FIRST_USER + number,
             "tmp_options": "mode=1777,",
             "cgroups": self._group.folders if self._group else [],
+            "rehearsal": job_limits(Limits()),
         }
 
     def pipe(self) -> tuple[int, int]:
@@ -116,7 +122,7 @@ class ForkServer:
 
     def submit(self, role: str, limits: Limits, descriptors: list[int], address_space: int | None = None) -> None:
         """Start a job with these seven descriptors (the caller keeps and closes its own copies)."""
-        self._limit_memory(limits.memory_bytes)
+        self._limit_group(limits)
         request = {"role": role, "limits": job_limits(limits, address_space)}
         try:
             socket.send_fds(self.control, [json.dumps(request).encode()], descriptors)
@@ -150,10 +156,16 @@ class ForkServer:
         before, self._oom_kills = self._oom_kills, self._group.oom_kills() if self._group else 0
         return self._oom_kills > before
 
-    def _limit_memory(self, job_bytes: int) -> None:
-        if self._group is not None and job_bytes != self._memory_limit:
-            self._group.limit_memory(job_bytes + 64 * MIB)
-            self._memory_limit = job_bytes
+    def _limit_group(self, limits: Limits) -> None:
+        wanted = (limits.memory_bytes, limits.processes)
+        if self._group is None or wanted == self._group_limits:
+            return
+        try:
+            self._group.limit_memory(limits.memory_bytes + 64 * MIB)
+            self._group.limit_processes(limits.processes)
+        except OSError as error:
+            raise Infrastructure(f"the limits of the job's control group can't be set: {error}") from error
+        self._group_limits = wanted
 
     def _last_words(self) -> str:
         try:
@@ -216,11 +228,17 @@ def readable_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, 
 
 
 def job_limits(limits: Limits, address_space: int | None = None) -> dict[str, Any]:
-    """The limits in the terms of the kernel; `address_space` where what is mapped is no measure of what is used."""
+    """The limits in the terms of the kernel; `address_space` where what is mapped is no measure of what is used.
+
+    There the bound is on private memory that can be written.
+    """
+    mapped = {"RLIMIT_AS": address_space or limits.memory_bytes}
+    if address_space:
+        mapped["RLIMIT_DATA"] = limits.memory_bytes
     return {
         "tmp": f"size={limits.file_bytes},nr_inodes={limits.files}",
         "rlimits": {
-            "RLIMIT_AS": address_space or limits.memory_bytes,
+            **mapped,
             "RLIMIT_CPU": math.ceil(limits.seconds) + 1,
             "RLIMIT_NPROC": limits.processes,
             "RLIMIT_FSIZE": limits.file_bytes,

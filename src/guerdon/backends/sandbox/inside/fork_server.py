@@ -47,13 +47,11 @@ def _ready(control: _socket.socket) -> Server:
 
 
 def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report) -> Server:
-    as_root = os.geteuid() == 0 and config["privileged"] and jail.may_mount()
-    if not as_root:
-        if os.geteuid() == 0 and not config["cgroups"]:
-            report.weaker.append("the kernel does not count root's processes: a fork bomb ends only at the time limit")
-        jail.own_user_namespace()
+    user = config["user"] if config["privileged"] and jail.may_become(config["user"]) else None
+    counted = user is not None or not jail.is_root_of_the_host()
+    if user is None or not (config["privileged"] and jail.may_mount()):
+        jail.own_user_namespace(user)
         report.enabled.append("user namespace")
-        report.weaker.append("jobs share the server's user id: process counts rest on the user namespace")
     kernel.unshare(kernel.CLONE_NEWPID)
     report.enabled.append("pid namespace")
     child = os.fork()
@@ -61,7 +59,9 @@ def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report)
         _janitor(child, control, config["cgroups"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     kernel.die_with_parent()
-    _join_cgroups(config["cgroups"], report)
+    answer = _join_cgroups(config["cgroups"], report)
+    if not counted and (answer or not config["cgroups"]):
+        report.weaker.append("the kernel does not count root's processes: a fork bomb ends only at the time limit")
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     _shield_from_oom(proc, report)
@@ -69,16 +69,19 @@ def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report)
     roles = load_roles(config["roles"])  # now: our own files are out of sight behind the walls
     jail.enclose(config["readable"], report)
     report.enabled += ["seccomp allow-list", "no new privileges", "no capabilities", "rlimits", "pid namespace per job"]
-    if as_root:
-        report.enabled.append(f"own user id ({config['user']})")
+    if user is None:
+        report.weaker.append("jobs run under this process's user id: no second wall should one leave its namespaces")
+    else:
+        report.enabled.append(f"own user id ({user})")
     kernel.drop_bounding_set()
     sys.path[:] = [*(folder for folder in sys.path if folder != config["own_folder"]), *config["packages"]]
     for name in config["modules"]:
         importlib.import_module(name)
-    server = Server(control, config, roles, own_pids, proc, config["user"] if as_root else None)
+    server = Server(control, config, roles, own_pids, proc, user)
     gc.collect()
     gc.freeze()
-    control.send(json.dumps({"enabled": report.enabled, "weaker": report.weaker}).encode())
+    server.rehearse(config["rehearsal"])
+    control.send(json.dumps({"enabled": report.enabled, "weaker": report.weaker, **answer}).encode())
     return server
 
 
@@ -98,14 +101,17 @@ def _janitor(child: int, control: _socket.socket, cgroups: list[str]) -> NoRetur
     os._exit(0)
 
 
-def _join_cgroups(cgroups: list[str], report: jail.Report) -> None:
-    for folder in cgroups:
-        with open(f"{folder}/cgroup.procs", "w") as file:
-            file.write("0")
+def _join_cgroups(cgroups: list[str], report: jail.Report) -> dict[str, str]:
+    """Under "cgroup" why that failed, if it did: it is the supervisor's to say what this means."""
+    try:
+        for folder in cgroups:
+            with open(f"{folder}/cgroup.procs", "w") as file:
+                file.write("0")
+    except OSError as error:
+        return {"cgroup": f"{folder} can't be entered ({error.strerror})"}
     if cgroups:
         report.enabled.append("cgroup: " + ", ".join(cgroups))
-    else:
-        report.weaker.append("no writable cgroup: memory is limited for each process, not for the job as a whole")
+    return {}
 
 
 def _shield_from_oom(proc: int, report: jail.Report) -> None:
@@ -113,7 +119,7 @@ def _shield_from_oom(proc: int, report: jail.Report) -> None:
     try:
         _write_at(proc, "self/oom_score_adj", b"-1000")
     except OSError:
-        report.weaker.append("the server can't be shielded from the kernel's out-of-memory killer")
+        report.weaker.append("the fork server itself may be what the kernel ends for lack of memory (oom_score_adj)")
 
 
 def _write_at(folder: int, path: str, text: bytes) -> None:
@@ -145,6 +151,17 @@ class Server:
         self.tmp_options = config["tmp_options"]
         self.started = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.base_memory = _mapped_bytes(proc)
+
+    def rehearse(self, limits: dict[str, Any]) -> None:
+        """Confine a job that does nothing, so that a host where no job can be confined is refused, and says why."""
+        reading, writing = os.pipe()
+        self.roles["rehearsal"] = lambda request: os._exit(0)
+        answer = self._run({"role": "rehearsal", "limits": limits}, [writing, *(os.dup(writing) for _ in range(6))])
+        del self.roles["rehearsal"]
+        with open(reading, "rb") as stream:
+            said = stream.read().decode(errors="replace")
+        if not answer or not answer.get("started"):
+            raise OSError(f"a job could not be confined: {said or answer}")
 
     def serve(self) -> None:
         """Until the supervisor closes its end."""
@@ -230,7 +247,7 @@ class Server:
         for name, value in limits["rlimits"].items():
             if name == "RLIMIT_AS":
                 value += self.base_memory
-            resource.setrlimit(getattr(resource, name), (value, value))
+            kernel.limit(0, name, value)
         if self.user is not None:
             os.setgroups([])
             os.setresgid(self.user, self.user, self.user)
@@ -257,7 +274,8 @@ def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
 def _place(descriptors: list[int], own: list[int]) -> None:
     """The job's descriptors at 0..6, ours at 7 and 8, nothing else open."""
     wanted = descriptors[:DESCRIPTORS] + own
-    highest = [os.dup2(descriptor, 64 + position) for position, descriptor in enumerate(wanted)]
+    above = max(wanted) + 1
+    highest = [os.dup2(descriptor, above + position) for position, descriptor in enumerate(wanted)]
     for position, descriptor in enumerate(highest):
         os.dup2(descriptor, position)
     os.closerange(len(wanted), 1024)

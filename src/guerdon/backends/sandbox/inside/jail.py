@@ -11,7 +11,7 @@ _MOUNT_POINTS = ("/tmp", "/mnt", "/srv", "/media", "/run", "/var/tmp", "/opt")
 DEVICES = ("null", "zero", "full", "random", "urandom")
 HOST_NAME = "sandbox"
 INNER_USER = 60001
-_SYS_ADMIN = 21
+_SETGID, _SETUID, _SYS_ADMIN = 6, 7, 21
 
 
 @dataclass
@@ -24,21 +24,72 @@ class Report:
 
 def may_mount() -> bool:
     """Whether this process has CAP_SYS_ADMIN here (root in a container often has not)."""
+    return _holds(_SYS_ADMIN)
+
+
+def may_become(user: int) -> bool:
+    """Whether a job can be given this user's id: who is root of a user namespace may know few ids but its own."""
+    known = _outside("uid_map", user) is not None and _outside("gid_map", user) is not None
+    with open("/proc/self/setgroups") as file:
+        return known and _holds(_SETGID) and _holds(_SETUID) and file.read().strip() == "allow"
+
+
+def is_root_of_the_host() -> bool:
+    """As whom the kernel lets anyone start any number of processes."""
+    return os.geteuid() == 0 and _outside("uid_map", 0) == 0
+
+
+def _holds(capability: int) -> bool:
     with open("/proc/self/status") as file:
         effective = next(line.split()[1] for line in file if line.startswith("CapEff"))
-    return bool(int(effective, 16) >> _SYS_ADMIN & 1)
+    return bool(int(effective, 16) >> capability & 1)
 
 
-def own_user_namespace() -> None:
-    """Become an unprivileged-but-capable user of a new user namespace; for a server that is not root."""
+def _outside(map_name: str, number: int) -> int | None:
+    """What this process's user (or group) `number` is called one user namespace further out."""
+    with open(f"/proc/self/{map_name}") as file:
+        for line in file:
+            first, outside, count = map(int, line.split())
+            if first <= number < first + count:
+                return outside + number - first
+    return None
+
+
+def own_user_namespace(job_user: int | None) -> None:
+    """Become a user with every capability in a new user namespace, and with none outside.
+
+    `job_user`: a second user and group that the namespace knows, for its jobs. Such a map can be written only from
+    outside, by a process that may become that user.
+    """
     user, group = os.geteuid(), os.getegid()
+    if job_user is None:
+        kernel.unshare(kernel.CLONE_NEWUSER)
+        maps = {"setgroups": "deny", "uid_map": f"{INNER_USER} {user} 1", "gid_map": f"{INNER_USER} {group} 1"}
+        _write_maps("self", maps)
+        return
+    waits, goes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(goes)
+        second = f"\n{job_user} {job_user} 1"
+        maps = {"uid_map": f"{INNER_USER} {user} 1{second}", "gid_map": f"{INNER_USER} {group} 1{second}"}
+        try:
+            if os.read(waits, 1):
+                _write_maps(str(os.getppid()), maps)
+        except OSError as error:
+            os._exit(error.errno or 1)
+        os._exit(0)
     kernel.unshare(kernel.CLONE_NEWUSER)
-    for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{INNER_USER} {user} 1"),
-        ("gid_map", f"{INNER_USER} {group} 1"),
-    ):
-        with open(f"/proc/self/{name}", "w") as file:
+    os.write(goes, b"!")
+    os.close(goes)
+    os.close(waits)
+    if number := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        raise OSError(number, f"uid_map: {os.strerror(number)}")
+
+
+def _write_maps(process: str, maps: dict[str, str]) -> None:
+    for name, text in maps.items():
+        with open(f"/proc/{process}/{name}", "w") as file:
             file.write(text)
 
 

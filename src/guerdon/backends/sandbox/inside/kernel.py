@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import resource
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -34,6 +35,14 @@ def _checked(result: int, what: str) -> None:
 def unshare(flags: int) -> None:
     """Give this process (for CLONE_NEWPID: its next children) namespaces of its own."""
     _checked(_libc.unshare(ctypes.c_int(flags)), f"unshare({flags:#x})")
+
+
+def limit(process: int, name: str, most: int) -> None:
+    """A resource limit (RLIMIT_...) for good, of a process or, with 0, of this one; no higher than what it may have."""
+    kind = getattr(resource, name)
+    _, before = resource.prlimit(process, kind)
+    most = most if before == resource.RLIM_INFINITY else min(most, before)
+    resource.prlimit(process, kind, (most, most))
 
 
 def enter(namespace: int, kind: int) -> None:
