@@ -243,14 +243,35 @@ def test_a_pytest_file_sees_classes_exceptions_and_objects_through_handles():
     assert [test.passed for test in broken.tests] == [True, False, True, True, True]
 
 
-def test_changed_arguments_reach_the_test_and_are_noted():
+def test_changed_arguments_reach_the_test():
     task = {
         "entry_point": "f",
         "test": "def check(candidate):\n    xs = [2, 1]\n    candidate(xs)\n    assert xs == [1, 2]\n",
     }
     verdict = check_code("def f(xs): xs.sort()", task)
     assert verdict.passed is True
-    assert verdict.tampering == ["changed its arguments"]
+    assert verdict.tampering == []
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def check(candidate):\n    xs = [2, 1]\n    assert candidate(xs) == sorted(xs)\n",
+        "def check(candidate):\n    xs = [2, 1]\n    result = candidate(xs)\n    assert result == sorted(xs)\n",
+        "def check(candidate):\n    for row in ({'xs': [2, 1]}, {'xs': [3]}):\n"
+        "        assert candidate(row['xs']) == sorted(row['xs'])\n",
+        "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def test(self):\n        "
+        "xs = [2, 1]\n"
+        "        self.assertEqual(f(xs), sorted(xs))\n",
+    ],
+)
+def test_an_answer_is_not_right_by_changing_what_it_is_compared_with(test):
+    task = {"entry_point": "f", "test": test} if "check" in test else {"pytest": test}
+    assert check_code("def f(xs):\n    xs.sort()\n    return xs", task).passed is True
+    verdict = check_code("def f(xs):\n    xs.clear()\n    return xs", task)
+    assert verdict.passed is False
+    assert verdict.tampering
+    assert "true only because the program changed its arguments" in verdict.reason
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from guerdon.backends.sandbox import describe_isolation
 from guerdon.verify.programs import check_code
-from guerdon.verify.programs.attacks import CHANNELS, Fake, fakes, run_fake_suite
+from guerdon.verify.programs.attacks import CHANNELS, Fake, fakes, run_fake_suite, run_trials, trials
 
 pytestmark = pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
 
@@ -25,6 +25,18 @@ def _misjudged(corpus, channels=None):
 def test_every_fake_fails_and_every_honest_solution_passes(channel):
     assert len([fake for fake in fakes() if not fake.should_pass]) >= 55
     assert _misjudged(fakes(), {channel: CHANNELS[channel]}) == {}
+
+
+def test_every_trial_is_judged_rightly_and_no_honest_one_is_accused():
+    honest = [trial for trial in trials() if trial.should_pass]
+    assert len(honest) >= 100
+    assert len(trials()) - len(honest) >= 170
+    misjudged = {
+        (one.channel, one.name): (one.passed, one.reason, one.tampering)
+        for one in run_trials(seconds=4.0)
+        if not one.held
+    }
+    assert misjudged == {}
 
 
 def test_the_published_fakes_fail_on_every_channel(shared_data):

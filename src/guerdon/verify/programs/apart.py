@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from guerdon.backends.sandbox.result import Infrastructure, Limits, Refused, Result
 
-from .literal import assertion_texts, called_name
-from .replies import conclude, read_replies
+from .asked import assertion_texts, called_name
+from .replies import conclude, first_number, read_replies
 from .tasks import TestTask
 from .verdict import TestOutcome, Verdict
 
@@ -24,8 +24,11 @@ class Examines(Protocol):
 
 
 def grade_apart(program: str, prompt: str, task: TestTask, sandbox: Examines, limits: Limits) -> Verdict:
-    """The verdict of tests that run in a job of their own. `prompt`: the task's prompt where it is code."""
-    nonce = secrets.token_hex(16)
+    """The verdict of tests that run in a job of their own. `prompt`: the task's prompt where it is code.
+
+    Tests that pass a program which has changed its arguments run once more with the tests' own values kept as they
+    were: `ordered(xs) == sorted(xs)` says nothing after `xs.clear()`.
+    """
     orders = {
         "form": task.form,
         "test": task.tests[0],
@@ -34,19 +37,37 @@ def grade_apart(program: str, prompt: str, task: TestTask, sandbox: Examines, li
         "prompt": prompt,
         "setup": task.setup,
         "module": task.module,
-        "nonce": nonce,
     }
     try:
-        tester, candidate = sandbox.examine(program, orders, limits, limits)
+        verdict, report = _examine(program, orders, task, sandbox, limits)
+        if verdict.passed and report["changed_arguments"]:
+            _, again = _examine(program, {**orders, "withhold": True}, task, sandbox, limits)
+            if again.get("circular"):
+                return _by_its_arguments(verdict, [str(text) for text in again["circular"]])
     except (Infrastructure, Refused) as error:
         state = "infrastructure" if isinstance(error, Infrastructure) else "refused"
         return Verdict(None, f"{state}: {error}", [], state=state)
+    return verdict
+
+
+def _examine(
+    program: str, orders: dict[str, Any], task: TestTask, sandbox: Examines, limits: Limits
+) -> tuple[Verdict, dict[str, Any]]:
+    nonce = secrets.token_hex(16)
+    orders = {**orders, "nonce": nonce, "first": first_number()}
+    tester, candidate = sandbox.examine(program, orders, limits, limits)
     notes: list[str] = []
     list(read_replies(candidate.reply, notes))
     report = _report(tester, nonce)
     if report is None:
-        return _no_report(task, tester, candidate, notes)
-    return _read_report(task, report, candidate, notes)
+        return _no_report(task, tester, candidate, notes), {}
+    return _read_report(task, report, candidate, notes), report
+
+
+def _by_its_arguments(verdict: Verdict, texts: list[str]) -> Verdict:
+    reason = f"true only because the program changed its arguments: {texts[0]}"
+    tests = [replace(test, passed=False, reason=reason) if test.name in texts else test for test in verdict.tests]
+    return replace(verdict, passed=False, reason=reason, tests=tests, tampering=[*verdict.tampering, reason])
 
 
 def _report(tester: Result, nonce: str) -> dict[str, Any] | None:
@@ -81,8 +102,6 @@ def _no_report(task: TestTask, tester: Result, candidate: Result, notes: list[st
 def _read_report(task: TestTask, report: dict[str, Any], candidate: Result, notes: list[str]) -> Verdict:
     tests = [TestOutcome(str(name), passed, str(why or "")) for name, passed, why in report["entries"]]
     kind, text = report["problem"] or ("", "")
-    if report["changed_arguments"]:
-        notes.append("changed its arguments")
     if report["compared_opaque"]:
         notes.append("returned an object of its own where the tests compare plain values")
     if kind == "candidate":
@@ -91,8 +110,14 @@ def _read_report(task: TestTask, report: dict[str, Any], candidate: Result, note
         if text == "the candidate's process ended" and not ended:
             notes.append(f"ended the process (exit code {candidate.exit_code}) before the tests were over")
         return conclude(candidate, tests, notes, ended or text)
-    if kind:
+    failed = any(test.passed is False for test in tests)
+    if kind == "test" or (kind and not failed):
         return Verdict(None, f"{kind}: {text}", tests, notes, candidate.state)
-    if report["assertions"] < 1 and not any(test.passed is False for test in tests):
+    unknown = next((test for test in tests if test.passed is None), None)
+    if unknown is not None and not failed:
+        return Verdict(None, f"unsupported: {unknown.name}: {unknown.reason}", tests, notes, candidate.state)
+    if report["assertions"] < 1 and not failed:
+        if report["orders"] and assertion_texts(task):
+            return conclude(candidate, tests, notes, "no assertion ran on what the program returned")
         return Verdict(None, "the tests ran no assertion", tests, notes, candidate.state)
     return conclude(candidate, tests, notes)

@@ -4,20 +4,26 @@ touched."""
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
 TextRule = Literal["tokens", "exact", "lines"]
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SPACE: Final = " \t\n\r\v\f"
+_BLANK: Final = re.compile(r"[ \t\n\r\v\f]+")
+_ODD: Final = re.compile(r"[\x1c-\x1f]")  # white space to Python
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """How floats are compared and whether a tuple may stand for a list.
 
-    Two numbers of which at least one is a float are equal when |a - b| <= max(relative * |expected|, absolute); NaN
-    equals NaN. `tuple_is_list`: set where the task says that the sequence type does not matter (tasks stored as JSON
+    Two numbers of which at least one is a float are equal when |a - b| <= max(relative * |expected|, absolute); where
+    an int is expected |expected| counts as at most 1, so that a large int is no other by a whole number. NaN equals
+    NaN. `tuple_is_list`: set where the task says that the sequence type does not matter (tasks stored as JSON
     often do).
     """
 
@@ -74,7 +80,8 @@ def _close(expected: float, actual: float, tolerance: Tolerance) -> bool:
         return math.isnan(first) and math.isnan(second)
     if math.isinf(first) or math.isinf(second):
         return first == second
-    return abs(first - second) <= max(tolerance.relative * abs(first), tolerance.absolute)
+    size = min(abs(first), 1.0) if type(expected) is int else abs(first)
+    return abs(first - second) <= max(tolerance.relative * size, tolerance.absolute)
 
 
 def _equal_dicts(expected: dict[Any, Any], actual: dict[Any, Any], tolerance: Tolerance) -> bool:
@@ -93,9 +100,9 @@ def _equal_sets(expected: set[Any] | frozenset[Any], actual: set[Any] | frozense
 def same_text(expected: str, actual: str, rule: TextRule = "tokens", tolerance: Tolerance = STANDARD) -> bool:
     """Whether a program's output is the expected one.
 
-    "tokens": the same white-space separated tokens, numbers within the tolerance where the expected token has a
-    fraction or an exponent. "lines": the same lines, trailing white space and trailing empty lines aside. "exact":
-    character for character, one final newline aside.
+    "tokens": the same tokens between ASCII white space, numbers within the tolerance where the expected token has a
+    fraction or an exponent (and both are numbers in ASCII digits). "lines": the same lines, trailing white space and
+    trailing empty lines aside. "exact": character for character, one final newline aside.
 
     >>> same_text("1 2\\n", "1\\n2"), same_text("0.5", "0.50000001"), same_text("a b", "a  b", "lines")
     (True, True, False)
@@ -103,13 +110,18 @@ def same_text(expected: str, actual: str, rule: TextRule = "tokens", tolerance: 
     if rule == "exact":
         return expected.removesuffix("\n") == actual.removesuffix("\n")
     if rule == "lines":
-        return [line.rstrip() for line in expected.rstrip().split("\n")] == [
-            line.rstrip() for line in actual.rstrip().split("\n")
+        return [line.rstrip(_SPACE) for line in expected.rstrip(_SPACE).split("\n")] == [
+            line.rstrip(_SPACE) for line in actual.rstrip(_SPACE).split("\n")
         ]
-    first, second = expected.split(), actual.split()
+    first, second = _tokens(expected), _tokens(actual)
     return len(first) == len(second) and all(
         _same_token(one, other, tolerance) for one, other in zip(first, second, strict=True)
     )
+
+
+def _tokens(text: str) -> list[str]:
+    """Split at ASCII white space alone, as C programs and checkers do."""
+    return text.split() if text.isascii() and not _ODD.search(text) else [part for part in _BLANK.split(text) if part]
 
 
 def _same_token(expected: str, actual: str, tolerance: Tolerance) -> bool:
@@ -117,7 +129,6 @@ def _same_token(expected: str, actual: str, tolerance: Tolerance) -> bool:
         return True
     if not any(mark in expected for mark in ".eE") or len(actual) > 400:
         return False
-    try:
-        return _close(float(expected), float(actual), tolerance)
-    except ValueError:
+    if not _NUMBER.fullmatch(expected) or not _NUMBER.fullmatch(actual):
         return False
+    return _close(float(expected), float(actual), tolerance)

@@ -7,9 +7,12 @@ import os
 import re
 import threading
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
+
+from guerdon.backends.sandbox.inside.dataflow import free_names
 
 Policy = Literal["entry-point", "last", "first", "longest"]
 MAX_CODE_CHARACTERS: Final = 200_000
@@ -17,7 +20,7 @@ _parser = threading.Lock()
 _ATTEMPTS: Final = 5
 # What a completion's text makes the parser warn about is nobody's business here.
 warnings.filterwarnings("ignore", module="<completion>")
-_FENCE: Final = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*$", re.MULTILINE)
+_FENCE: Final = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*$", re.MULTILINE)
 _STARTS: Final = ("def ", "async def ", "class ", "import ", "from ", "@")
 _TAGS: Final = {
     "python": ("python", "py", "python3", "py3"),
@@ -58,55 +61,95 @@ def fenced_blocks(text: str) -> list[Block]:
     blocks: list[Block] = []
     opened: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
+        indent, marks, tag = fence[1], fence[2], fence[3]
         if opened is None:
             opened = fence
-        elif fence[1][0] == opened[1][0] and len(fence[1]) >= len(opened[1]) and not fence[2]:
-            blocks.append(Block(opened[2].lower(), text[opened.end() + 1 : fence.start()]))
+        elif marks[0] == opened[2][0] and len(marks) >= len(opened[2]) and not tag and _closes(indent, opened[1]):
+            blocks.append(_block(opened, text[opened.end() + 1 : fence.start()]))
             opened = None
     if opened is not None:
-        blocks.append(Block(opened[2].lower(), text[opened.end() + 1 :]))
+        blocks.append(_block(opened, text[opened.end() + 1 :]))
     return blocks
 
 
+def _closes(indent: str, opened: str) -> bool:
+    """A fence deeper inside belongs to a text in the block, such as a docstring."""
+    return len(indent.expandtabs(4)) <= len(opened.expandtabs(4)) + 3
+
+
+def _block(opened: re.Match[str], text: str) -> Block:
+    indent = opened[1]
+    if indent:  # in a list: the block is as deep as its fence
+        lines = text.splitlines(keepends=True)
+        shared = [line for line in lines if line.strip()]
+        depth = min([len(indent), *(len(line) - len(line.lstrip(" \t")) for line in shared)])
+        text = "".join(line[depth:] if line.strip() else line.lstrip(" \t") for line in lines)
+    return Block(opened[3].lower(), text)
+
+
 def extract_code(
-    text: str, *, language: str = "python", entry_point: str = "", policy: Policy = "entry-point"
+    text: str,
+    *,
+    language: str = "python",
+    entry_point: str | Sequence[str] = "",
+    policy: Policy = "entry-point",
 ) -> Extracted:
     """The code of a completion.
 
     Fenced blocks with a tag of `language` come before untagged ones, and those before blocks in other languages.
-    Among the best kind, `policy` picks: "entry-point" the last block that defines `entry_point` (else the last),
-    "last", "first", "longest". Without a fence the whole text is taken when it parses, else its part from the first
-    line that starts a statement; when nothing parses, the text as it is.
+    Among the best kind, `policy` picks: "entry-point" the last block that defines `entry_point` (of several names, as
+    many as any block does; else the last), "last", "first", "longest". Earlier blocks that define what the chosen one
+    uses and lacks are put before it. A text that parses as a whole is taken as a whole; so is, without a fence, its
+    part from the first line that starts a statement; when nothing parses, the text as it is.
 
     >>> extract_code("Use this:\\n```python\\ndef f(): return 1\\n```").code
     'def f(): return 1\\n'
     """
     text = text[:MAX_CODE_CHARACTERS].replace("\r\n", "\n")
     blocks = fenced_blocks(text)
-    if not blocks:
+    if not blocks or (language == "python" and parsed(text) is not None):
         return _unfenced(text, language)
+    names = (entry_point,) if isinstance(entry_point, str) else tuple(entry_point)
     tags = _TAGS.get(language, (language,))
     for kind, wanted in (("tagged", tags), ("untagged", ("",))):
         chosen = [block for block in blocks if block.tag in wanted]
         if chosen:
-            block, why = _pick(chosen, entry_point, policy)
-            return Extracted(block.text, f"{kind} block, {why}", len(blocks))
-    block, why = _pick(blocks, entry_point, policy)
+            block, why = _pick(chosen, names, policy)
+            code, parts = _with_needed(block, chosen) if language == "python" else (block.text, 0)
+            also = f", after {parts} that it builds on" if parts else ""
+            return Extracted(code, f"{kind} block, {why}{also}", len(blocks))
+    block, why = _pick(blocks, names, policy)
     return Extracted(block.text, f"block tagged {block.tag!r}, {why}", len(blocks))
 
 
-def _pick(blocks: list[Block], entry_point: str, policy: Policy) -> tuple[Block, str]:
+def _pick(blocks: list[Block], names: Sequence[str], policy: Policy) -> tuple[Block, str]:
     if len(blocks) == 1:
         return blocks[0], "the only one"
     if policy == "first":
         return blocks[0], "the first"
     if policy == "longest":
         return max(blocks, key=lambda block: len(block.text)), "the longest"
-    if policy == "entry-point" and entry_point:
-        for block in reversed(blocks):
-            if defines(block.text, entry_point):
-                return block, f"the last that defines {entry_point}"
+    asked = [name for name in names if name] if policy == "entry-point" else []
+    counts = [sum(defines(block.text, name) for name in asked) for block in blocks]
+    if any(counts):
+        best = max(range(len(blocks)), key=lambda number: (counts[number], number))
+        return blocks[best], f"the last that defines {', '.join(asked)}"
     return blocks[-1], "the last"
+
+
+def _with_needed(block: Block, blocks: list[Block]) -> tuple[str, int]:
+    """The block's code after that of earlier blocks that define what it uses and nowhere defines, and how many."""
+    earlier = blocks[: next(number for number, one in enumerate(blocks) if one is block)]
+    tree = parsed(block.text) if earlier else None
+    needed = free_names(tree) if tree else []
+    used: list[str] = []
+    for one in reversed(earlier):
+        found = [name for name in needed if defines(one.text, name)]
+        before = parsed(one.text) if found else None
+        if before is not None:
+            used.insert(0, one.text)
+            needed = [*(name for name in needed if name not in found), *free_names(before)]
+    return "\n\n".join([*used, block.text]), len(used)
 
 
 def defines(code: str, entry_point: str) -> bool:

@@ -6,16 +6,17 @@ import json
 import textwrap
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from guerdon.backends.sandbox.inside.values import NotPlain, decode, encode
 from guerdon.backends.sandbox.result import Limits, Result
 
 from .apart import Examines, grade_apart
+from .asked import names_asked
 from .compare import equal, same_text
 from .extract import Extracted, defines, extract_code, parsed
 from .literal import Assertion, Escalate, Plan, holds, plan
-from .replies import conclude, described, read_replies, shown
+from .replies import conclude, described, first_number, read_replies, shown
 from .tasks import CallTask, Case, StdioTask, Task, TaskError, TestTask
 from .verdict import TestOutcome, Verdict
 
@@ -28,6 +29,7 @@ class Sandbox(Examines, Protocol):
     def answer_calls(self, payload: dict[str, Any], limits: Limits) -> Result: ...
 
 
+_IGNORED_OUTPUT: Final = 16 << 20
 RunProgram = Callable[[str, bytes, Limits], Result]
 
 
@@ -40,8 +42,9 @@ def grade(
     run: RunProgram | None = None,
 ) -> Verdict:
     """The verdict; never raises for anything the completion or its program does. `run`: for programs not in Python."""
-    entry_point = "" if isinstance(task, StdioTask) else task.entry_point
-    extracted = extract_code(completion, language=language, entry_point=entry_point)
+    extracted = extract_code(completion, language=language, entry_point=names_asked(task))
+    if not isinstance(task, StdioTask):  # what such a program prints is nobody's business
+        limits = limits.with_changes(output_bytes=max(limits.output_bytes, _IGNORED_OUTPUT))
     if isinstance(task, CallTask):
         verdict = _grade_calls(extracted, task, sandbox, limits)
     elif isinstance(task, StdioTask):
@@ -70,17 +73,22 @@ def _completed(prompt: str) -> str | None:
 
 
 def _grade_calls(extracted: Extracted, task: CallTask, sandbox: Sandbox, limits: Limits) -> Verdict:
-    payload = {
-        "program": program_text(extracted, task),
-        "entry_point": task.entry_point,
-        "calls": [_call(case, task.in_place) for case in task.cases],
-    }
-    result = sandbox.answer_calls(payload, limits)
-    notes: list[str] = []
-    replies = list(read_replies(result.reply, notes))
+    calls = [_call(case, task.in_place) for case in task.cases]
+    result, replies, notes = _ask(program_text(extracted, task), task.entry_point, calls, sandbox, limits)
     answers = [reply for reply in replies if "id" in reply]
     tests = [_judge(number, case, answers, task) for number, case in enumerate(task.cases)]
     return _from_calls(result, replies, len(task.cases), tests, notes)
+
+
+def _ask(
+    program: str, entry_point: str, calls: list[dict[str, Any]], sandbox: Sandbox, limits: Limits
+) -> tuple[Result, list[dict[str, Any]], list[str]]:
+    """How the job ended, its replies, and what is to be noted."""
+    first = first_number()
+    payload = {"program": program, "entry_point": entry_point, "calls": calls, "first": first}
+    result = sandbox.answer_calls(payload, limits)
+    notes: list[str] = []
+    return result, list(read_replies(result.reply, notes, first)), notes
 
 
 def _from_calls(
@@ -170,14 +178,35 @@ def _judge_output(
 def _ask_checker(
     name: str, given: str, expected: str, output: str, checker: str, sandbox: Sandbox, limits: Limits
 ) -> TestOutcome:
-    """A checker program reads {"input", "expected", "output"} as JSON and exits with 0 (accept) or 1 (reject)."""
+    """A checker program reads {"input", "expected", "output"} as JSON and exits with 0 (accept) or 1 (reject).
+
+    One that breaks on this output though it accepts the expected one has been given what no checker can read: reject.
+    """
+    accepted, why = _run_checker(given, expected, output, checker, sandbox, limits)
+    if accepted is None and expected.strip() and _run_checker(given, expected, expected, checker, sandbox, limits)[0]:
+        return TestOutcome(name, False, f"output that the checker can't read: {why}")
+    return TestOutcome(name, accepted, why)
+
+
+# An exception of a checker's must not look like its exit code 1, and what it writes is no sign of one.
+_CHECKER = """\
+import sys, traceback
+try:
+    exec(compile({source!r}, "checker.py", "exec"), {{"__name__": "__main__"}})
+except Exception:
+    traceback.print_exc()
+    sys.exit(3)
+"""
+
+
+def _run_checker(
+    given: str, expected: str, output: str, checker: str, sandbox: Sandbox, limits: Limits
+) -> tuple[bool | None, str]:
     question = json.dumps({"input": given, "expected": expected, "output": output}).encode()
-    answer = sandbox.run_program(checker, question, limits)
-    if answer.state == "finished" and answer.exit_code in (0, 1) and "Traceback" not in answer.stderr:
-        return TestOutcome(name, answer.exit_code == 0, answer.stdout.strip()[:200])
-    return TestOutcome(
-        name, None, f"the checker failed ({answer.state}): {answer.stderr.strip()[-200:] or answer.reason}"
-    )
+    answer = sandbox.run_program(_CHECKER.format(source=checker), question, limits)
+    if answer.state == "finished" and answer.exit_code in (0, 1):
+        return answer.exit_code == 0, answer.stdout.strip()[:200]
+    return None, f"the checker failed ({answer.state}): {answer.stderr.strip()[-200:] or answer.reason}"
 
 
 def _grade_tests(extracted: Extracted, task: TestTask, sandbox: Sandbox, limits: Limits) -> Verdict:
@@ -192,10 +221,7 @@ def _grade_tests(extracted: Extracted, task: TestTask, sandbox: Sandbox, limits:
 
 def _grade_simple(extracted: Extracted, task: TestTask, simple: Plan, sandbox: Sandbox, limits: Limits) -> Verdict:
     program = program_text(extracted, task)
-    payload = {"program": program, "entry_point": simple.entry_point, "calls": list(simple.calls)}
-    result = sandbox.answer_calls(payload, limits)
-    notes: list[str] = []
-    replies = list(read_replies(result.reply, notes))
+    result, replies, notes = _ask(program, simple.entry_point, list(simple.calls), sandbox, limits)
     answers = [reply for reply in replies if "id" in reply]
     tests = [_judge_assertion(assertion, answers) for assertion in simple.assertions]
     return _from_calls(result, replies, len(simple.calls), tests, notes)

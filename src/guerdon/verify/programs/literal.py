@@ -10,7 +10,6 @@ executed, and a test outside this small language, or a value outside plain data,
 from __future__ import annotations
 
 import ast
-import builtins
 import math
 import operator
 from collections.abc import Callable
@@ -21,11 +20,11 @@ from typing import Any, Final
 from guerdon.backends.sandbox.inside.instrument import source_of
 from guerdon.backends.sandbox.inside.values import NotPlain, encode
 
+from .asked import target
 from .extract import parsed
 from .tasks import TestTask
 
 MAX_ITEMS: Final = 1_000_000
-_BUILT_IN: Final = frozenset(dir(builtins))
 
 
 class Escalate(Exception):
@@ -117,46 +116,6 @@ def _check_body(module: list[ast.stmt]) -> list[ast.stmt]:
     if len(functions) != 1 or functions[0].name != "check" or not harmless:
         return other
     return functions[0].body if [part.arg for part in functions[0].args.args] == ["candidate"] else other
-
-
-def target(tests: list[ast.expr]) -> str:
-    """The name that all assertions call and that is not one of the helpers known here; "" when that is not one name.
-
-    A task may ask for a function that has the name of a built-in (`sum`): then it is the outermost call on the left of
-    every assertion, and no other name is called.
-    """
-    called = {
-        node.func.id
-        for test in tests
-        for node in ast.walk(test)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    own = called - _BUILT_IN
-    if own:
-        return own.pop() if len(own) == 1 else ""
-    outermost = {_outermost(test) for test in tests}
-    return outermost.pop() if len(outermost) == 1 else ""
-
-
-def called_name(task: TestTask) -> str:
-    """For bare asserts: the one function they test, which may bear the name of a built-in."""
-    trees = [parsed(source) for source in task.tests] if task.form == "asserts" else []
-    return target([node.test for tree in trees if tree for node in tree.body if isinstance(node, ast.Assert)])
-
-
-def assertion_texts(task: TestTask) -> list[str]:
-    """The texts of a task's assertions in the order written, whether or not they ran; empty for a test file."""
-    if task.form != "check":
-        return [source.strip()[:200] for source in task.tests] if task.form == "asserts" else []
-    tree = parsed(task.tests[0])
-    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)] if tree else []
-    lines = task.tests[0].splitlines()
-    return [source_of(node, lines) for node in sorted(asserts, key=lambda node: (node.lineno, node.col_offset))]
-
-
-def _outermost(test: ast.expr) -> str:
-    left = test.left if isinstance(test, ast.Compare) else test
-    return left.func.id if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) else ""
 
 
 def _collect(test: ast.expr, entry_point: str, calls: list[dict[str, Any]]) -> dict[int, int]:

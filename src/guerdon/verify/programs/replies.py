@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,9 +15,14 @@ _MAX_LINE: Final = 4 << 20
 _MAX_NOTES: Final = 64
 
 
-def read_replies(data: bytes, notes: list[str]) -> Iterator[dict[str, Any]]:
-    """Well-formed reply lines in exact sequence; stops at the first that is not, noting it."""
-    expected = 0
+def first_number() -> int:
+    """Where the numbers of a job's replies start: replies written before the questions are known do not count."""
+    return secrets.randbits(48)
+
+
+def read_replies(data: bytes, notes: list[str], first: int = 0) -> Iterator[dict[str, Any]]:
+    """Well-formed reply lines in exact sequence from `first`; stops at the first that is not, noting it."""
+    expected = first
     for line in data.split(b"\n")[:-1]:
         try:
             reply = json.loads(line) if len(line) <= _MAX_LINE else None
@@ -27,7 +33,7 @@ def read_replies(data: bytes, notes: list[str]) -> Iterator[dict[str, Any]]:
             return
         if type(reply.get("note")) is str:
             if len(notes) < _MAX_NOTES:
-                notes.append(reply["note"][:200])
+                notes.append("".join(mark if mark.isprintable() else " " for mark in reply["note"][:200]))
         elif "load" in reply or "end" in reply:
             yield reply
         elif type(reply.get("id")) is int and reply["id"] == expected and ("value" in reply) != ("raised" in reply):
@@ -41,7 +47,7 @@ def read_replies(data: bytes, notes: list[str]) -> Iterator[dict[str, Any]]:
 def described(failure: Any) -> str:
     if type(failure) is not dict or type(failure.get("types")) is not list or not failure["types"]:
         return "an exception"
-    return f"{str(failure['types'][0])[:80]}: {str(failure.get('text', ''))[:200]}"
+    return f"{str(failure['types'][0]).rpartition('.')[2][:80]}: {str(failure.get('text', ''))[:200]}"
 
 
 def shown(value: object) -> str:

@@ -14,9 +14,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
+from .asked import called_name
 from .branches import Facts, branch_entries, literal
 from .extract import parsed
-from .literal import called_name
 from .tasks import StdioTask, Task, TestTask
 
 _PLAIN: Final = {"None", "True", "False", "''", "b''", "()", "0", "1", "2", "-1"}

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NoReturn
 
+from .failures import describe
 from .observe import Observer
-from .program import FROM_PEER, PAYLOAD, REPLY, TO_PEER, fresh_module, read_all
-from .values import NotPlain, decode, encode
+from .program import FROM_PEER, PAYLOAD, REPLY, TO_PEER, fresh_module, hide_ourselves, read_all
+from .values import decode, encode
+from .workshop import Workshop
 
 _MODULE = "solution"
 
@@ -29,9 +31,9 @@ def answer_calls(request: dict[str, Any]) -> NoReturn:
     try:
         target = _entry(_load(task["program"], observer), task["entry_point"])
     except BaseException as error:  # noqa: BLE001  # any failure of the candidate is an answer, not ours
-        channel.send({"load": _failure(error)})
+        channel.send({"load": describe(error)})
         leave()
-    for number, call in enumerate(task["calls"]):
+    for number, call in enumerate(task["calls"], task.get("first", 0)):
         channel.send({"id": number, **_outcome(partial(_apply, target, call))})
     observer.look()
     channel.send({"end": len(task["calls"])})
@@ -54,36 +56,35 @@ def _apply(target: Callable[..., object], call: dict[str, Any]) -> dict[str, Any
 
 def _load(source: str, observer: Observer) -> dict[str, Any]:
     namespace = fresh_module(_MODULE).__dict__
-    code = compile(source, "solution.py", "exec")
+    code = compile(source, "solution.py", "exec", dont_inherit=True)
+    hide_ourselves()
     observer.watch()
     exec(code, namespace)  # noqa: S102  # this *is* the sandboxed program
     return namespace
 
 
 def _entry(namespace: dict[str, Any], path: str) -> Callable[..., object]:
-    """`name`, `Class.method` (on a fresh instance), or a method of `Solution`."""
+    """`name`, `Class.method` (on a fresh instance for each call), or a method of `Solution`."""
     name, _, method = path.partition(".")
     if name not in namespace and not method and isinstance(namespace.get("Solution"), type):
         name, method = "Solution", name
     if name not in namespace:
         raise NameError(f"{name} is not defined by the program")
     found = namespace[name]
-    return getattr(found() if isinstance(found, type) else found, method) if method else found  # type: ignore[no-any-return]  # whatever the program bound
+    if not method:
+        return found  # type: ignore[no-any-return]  # whatever the program bound
+    return lambda *arguments, **named: getattr(found() if isinstance(found, type) else found, method)(
+        *arguments, **named
+    )
 
 
-def _outcome(action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _outcome(action: Callable[[], dict[str, Any]], keep: Callable[[object], Any] | None = None) -> dict[str, Any]:
     try:
         return action()
     except BaseException as error:  # noqa: BLE001  # SystemExit and the rest are the candidate's answer to this call
-        return {"raised": _failure(error)}
-
-
-def _failure(error: BaseException) -> dict[str, Any]:
-    try:
-        text = str(error)[:500]
-    except BaseException:  # noqa: BLE001  # an exception whose __str__ raises
-        text = ""
-    return {"types": [kind.__name__ for kind in type(error).__mro__[:-1]][:20], "text": text}
+        told: dict[str, Any] = {"raised": describe(error)}
+        own = keep is not None and "." in told["raised"]["types"][0]
+        return {**told, "error": keep(error)} if keep is not None and own else told
 
 
 class _Channel:
@@ -110,14 +111,14 @@ def serve(request: dict[str, Any]) -> NoReturn:
     observer = Observer(_Channel(REPLY).note)
     channel = _Channel(TO_PEER)
     try:
-        workshop = _Workshop(_load(source, observer))
+        workshop = Workshop(_load(source, observer))
     except BaseException as error:  # noqa: BLE001  # any failure of the candidate is an answer, not ours
-        channel.send({"load": _failure(error)})
+        channel.send({"load": describe(error)})
         leave()
     for number, order in enumerate(_lines(FROM_PEER)):
         if number == 1:  # all that the loading of the program has done
             observer.look()
-        channel.send({"id": number, **_outcome(partial(workshop.perform, order))})
+        channel.send({"id": order.pop("id"), **_outcome(partial(workshop.perform, order), workshop.keep)})
     leave()
 
 
@@ -129,96 +130,5 @@ def _lines(descriptor: int) -> Iterator[dict[str, Any]]:
             line, _, rest = rest.partition(b"\n")
             yield json.loads(line)
 
-
-class _Workshop:
-    """Performs orders on the program's names and on the objects it has handed out."""
-
-    def __init__(self, namespace: dict[str, Any]) -> None:
-        self._names = namespace
-        self._objects: list[object] = []
-
-    def perform(self, order: dict[str, Any]) -> dict[str, Any]:
-        if order["op"] == "kinds":
-            return {"value": [self._kind(name) for name in order["names"]]}
-        if order["op"] == "next":
-            return self._next(self._find(order["on"]))
-        target = self._find(order["on"])
-        arguments = [self._decode(item) for item in order.get("args", [])]
-        before = [self._encode(item) if type(item) in _MUTABLE else None for item in arguments]
-        named = {name: self._decode(item) for name, item in order.get("kwargs", {}).items()}
-        reply: dict[str, Any] = {"value": self._encode(_OPERATIONS[order["op"]](target, *arguments, **named))}
-        changed = {
-            str(position): form
-            for position, item in enumerate(arguments)
-            if before[position] is not None and (form := self._encode(item)) != before[position]
-        }
-        return {**reply, "changed": changed} if changed else reply
-
-    def _kind(self, name: str) -> object:
-        if name not in self._names:
-            return "missing"
-        value = self._names[name]
-        if isinstance(value, type):
-            if issubclass(value, BaseException):
-                return {"exception": [kind.__name__ for kind in value.__mro__[:-1]]}
-            return "class"
-        if not callable(value):
-            return "value"
-        asyncio_marker = getattr(getattr(value, "__code__", None), "co_flags", 0) & 0x80
-        return "async" if asyncio_marker else "function"
-
-    def _find(self, where: object) -> Any:
-        return self._objects[where] if isinstance(where, int) else self._names[str(where)]
-
-    def _next(self, iterator: Any) -> dict[str, Any]:
-        try:
-            return {"value": self._encode(next(iterator))}
-        except StopIteration:
-            return {"stop": True}
-
-    def _decode(self, form: Any) -> Any:
-        return decode(form, lambda number: self._find(number))
-
-    def _encode(self, value: object) -> Any:
-        return encode(value, self._keep)
-
-    def _keep(self, value: object) -> Any:
-        number = next((place for place, known in enumerate(self._objects) if known is value), len(self._objects))
-        if number == len(self._objects):
-            if number >= _MAX_OBJECTS:
-                raise NotPlain(f"more than {_MAX_OBJECTS} objects handed out")
-            self._objects.append(value)
-        return {"handle": {"number": number, "type": type(value).__name__}}
-
-
-_MAX_OBJECTS = 10_000
-_MUTABLE = (list, dict, set, bytearray)
-
-
-def _run_coroutine(target: Any, *arguments: Any, **named: Any) -> object:
-    import asyncio
-
-    return asyncio.run(target(*arguments, **named))
-
-
-_OPERATIONS: dict[str, Callable[..., object]] = {
-    "call": lambda target, *arguments, **named: target(*arguments, **named),
-    "call async": _run_coroutine,
-    "value": lambda target: target,
-    "get": getattr,
-    "set": setattr,
-    "item": lambda target, key: target[key],
-    "set item": lambda target, key, value: target.__setitem__(key, value),
-    "iter": iter,
-    "len": len,
-    "str": str,
-    "repr": repr,
-    "bool": bool,
-    "enter": lambda target: target.__enter__(),
-    "exit": lambda target: target.__exit__(None, None, None),
-    "isinstance": lambda target, value: isinstance(value, target),
-    "same": lambda target, other: bool(target == other),
-    "less": lambda target, other: bool(target < other),
-}
 
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 3000))

@@ -25,7 +25,6 @@ _NOTED = {
     "os.kill": "sent a signal",
     "os.killpg": "sent a signal",
     "signal.pthread_kill": "sent a signal",
-    "socket.__new__": "opened a socket",
     "socket.connect": "opened a connection",
     "ctypes.dlopen": "loaded a shared library",
     "gc.get_objects": "walked the interpreter's objects (gc.get_objects)",
@@ -39,12 +38,13 @@ _NOTED = {
 }
 _QUIET_FOLDERS = (sys.prefix, sys.base_prefix, sys.exec_prefix, "/usr/", "/dev/null", "/dev/urandom", "/tmp/")
 _SOURCE = "solution.py"
+_JUDGES = (
+    "abs", "all", "any", "isinstance", "len", "sorted", "sum", "min", "max", "round", "open", "print", "type", "repr",
+    "hash", "__import__", "AssertionError",
+)  # fmt: skip
 # Few on purpose: to look at an object is to copy its page in a forked process.
 _LIKELY = (
-    (
-        builtins,
-        ("abs", "all", "any", "isinstance", "len", "sorted", "sum", "round", "open", "print", "type", "AssertionError"),
-    ),
+    (builtins, _JUDGES),
     (math, ("isclose", "fabs")),
     (json, ("dumps", "loads")),
     (os, ("write", "_exit")),

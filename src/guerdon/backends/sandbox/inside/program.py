@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import builtins
+import gc
 import os
 import sys
 import types
@@ -30,12 +32,34 @@ def fresh_module(name: str) -> types.ModuleType:
     return module
 
 
+class _Leave:
+    """`exit` and `quit`, which an interpreter without the `site` module lacks."""
+
+    def __call__(self, code: Any = None) -> NoReturn:
+        raise SystemExit(code)
+
+    def __repr__(self) -> str:
+        return "Use exit() or Ctrl-D (i.e. EOF) to exit"
+
+
+builtins.exit = builtins.quit = _Leave()  # type: ignore[assignment]  # as the `site` module does
+
+
+def hide_ourselves() -> None:
+    """What a program can import or list of this package is none of its business."""
+    package = __package__ or ""
+    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+        del sys.modules[name]
+
+
 def run(request: dict[str, Any]) -> NoReturn:
     """Run the program as `__main__` and leave with the exit code Python would have given it."""
     source = read_all(PAYLOAD)
     os.closerange(REPLY, TO_PEER + 1)
     sys.argv = ["program.py"]
-    finish(guarded(lambda: exec(compile(source, "program.py", "exec"), fresh_module("__main__").__dict__)))  # noqa: S102  # this *is* the sandboxed program
+    space = fresh_module("__main__").__dict__
+    hide_ourselves()
+    finish(guarded(lambda: exec(compile(source, "program.py", "exec", dont_inherit=True), space)), space)  # noqa: S102  # this *is* the sandboxed program
 
 
 def guarded(body: Any) -> int:
@@ -56,15 +80,23 @@ def guarded(body: Any) -> int:
     return 0
 
 
-def finish(code: int) -> NoReturn:
-    """Threads, exit handlers and buffers as at a normal exit, without tearing the interpreter down."""
+def finish(code: int, space: dict[str, Any]) -> NoReturn:
+    """Threads, exit handlers, buffers and the program's own objects as at a normal exit, without tearing the
+    interpreter down."""
     threading = sys.modules.get("threading")
+    original = sys.__stdout__
 
     def last_steps() -> None:
         if threading is not None:
             threading._shutdown()
         atexit._run_exitfuncs()
-        sys.stdout.flush()
+        for stream in (original, sys.stdout):
+            if stream is not None and not getattr(stream, "closed", False):
+                stream.flush()
+        space.clear()
+        if sys.stdout is not original:  # files that nobody closed are written when they go
+            sys.stdout = original
+            gc.collect()
 
     if guarded(last_steps) and not code:
         code = 120

@@ -1,101 +1,116 @@
 """Enough of pytest's and unittest's vocabulary to run a task's test file without either being installed in the sandbox.
 
-Known: `test_*` functions, `Test*` classes (with setup_method), `unittest.TestCase`; `pytest.raises` (with match),
-`approx`, `mark.parametrize`, `mark.skip`, `skip`, `fixture` (no scopes, no autouse). A file that needs more fails to
-load, which is the test's problem and not the candidate's.
+Known: `test_*` functions, `Test*` classes, `unittest.TestCase`, each with their set-up and tear-down; async tests;
+`pytest.raises` (with match), `approx`, `mark.parametrize` (with `param`), `mark.skip`, `mark.skipif`, `mark.xfail`,
+`skip`, `fail`, `fixture` (autouse too, but no scopes). A test that needs more is no test of the candidate: unknown.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import sys
 import types
 import unittest
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-Test = tuple[str, Callable[[], object]]
+from .approximation import approx
+from .instrument import RECORDER
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test, ready to call; `asserts`: there is an assertion of some kind in its text."""
+
+    __test__ = False
+
+    name: str
+    call: Callable[[], object]
+    asserts: bool
 
 
 class Skipped(Exception):
     """The test asked to be skipped: it is no entry."""
 
 
-def install() -> None:
-    """Make `import pytest` give this vocabulary."""
+_unsupported: Callable[[str], BaseException] = Skipped
+
+
+def install(unsupported: Callable[[str], BaseException]) -> None:
+    """Make `import pytest` give this vocabulary; `unsupported` makes what is raised for the rest of pytest's."""
+    global _unsupported
+    _unsupported = unsupported
     module: Any = types.ModuleType("pytest")
-    module.raises, module.approx, module.fixture, module.skip = raises, approx, fixture, _skip
-    module.mark = _Marks()
+    module.raises, module.approx, module.fixture, module.skip, module.fail = raises, approx, fixture, _skip, _fail
+    module.param, module.mark, module.__getattr__ = _Param, _Marks(), _missing
     sys.modules["pytest"] = module
+
+
+def _missing(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise _unsupported(f"the test uses pytest.{name}, which is not known here")
 
 
 class raises:  # pytest's own name
     """`with raises(ValueError, match="..."):`, or raises(ValueError, function, *arguments)."""
 
-    def __init__(self, kinds: Any, call: Any = None, *arguments: Any, match: str | None = None) -> None:
-        self._kinds, self._match = kinds, match
-        self.value: BaseException | None = None
+    def __init__(self, kinds: Any, call: Any = None, *arguments: Any, match: str | None = None, **named: Any) -> None:
+        self._kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        self._match = match
+        self.value: Any = None
+        self.type: Any = None
         if call is not None:
             with self:
-                call(*arguments)
+                call(*arguments, **named)
 
     def __enter__(self) -> raises:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
-        record = sys.modules["tests"].__dict__["__guerdon_record__"]
-        if kind is None:
+        if kind is None or error is None:
             raise AssertionError("did not raise")
-        if not issubclass(kind, self._kinds):
+        names = getattr(error, "names", [])
+        ends = [one.__name__ for one in self._kinds if one in (StopIteration, StopAsyncIteration)]
+        if not issubclass(kind, self._kinds) and not any(name in names for name in ends):
             return False
-        if self._match is not None and not re.search(self._match, str(error)):
-            raise AssertionError(f"the message does not match {self._match!r}")
-        record.did(None)
-        self.value = error
+        self.value, self.type = error, kind
+        if self._match is not None:
+            self.match(self._match)
+        sys.modules["tests"].__dict__[RECORDER].executed += 1
+        return True
+
+    def match(self, pattern: str) -> bool:
+        """Whether the message holds the pattern; AssertionError if not."""
+        if not re.search(pattern, str(self.value)):
+            raise AssertionError(f"the message does not match {pattern!r}")
         return True
 
 
-class approx:  # pytest's own name
-    """Equal within rel * |expected| or abs, elementwise over lists, tuples and dicts."""
-
-    def __init__(self, expected: Any, rel: float = 1e-6, abs: float = 1e-12) -> None:
-        self._expected, self._rel, self._abs = expected, rel, abs
-
-    def __eq__(self, actual: object) -> bool:
-        return self._close(self._expected, actual)
-
-    def __hash__(self) -> int:
-        return 0
-
-    def _close(self, expected: Any, actual: Any) -> bool:
-        if isinstance(expected, (list, tuple)):
-            return (
-                type(actual) in (list, tuple)
-                and len(actual) == len(expected)
-                and all(map(self._close, expected, actual))
-            )
-        if isinstance(expected, dict):
-            return (
-                type(actual) is dict
-                and actual.keys() == expected.keys()
-                and all(self._close(value, actual[key]) for key, value in expected.items())
-            )
-        if type(actual) not in (int, float, complex):
-            return bool(type(actual) is type(expected) and actual == expected)
-        return bool(expected == actual) or abs(expected - actual) <= max(self._abs, self._rel * abs(expected))
-
-
-def fixture(function: Any = None, **_: Any) -> Any:
+def fixture(function: Any = None, *, autouse: bool = False, **options: Any) -> Any:
     """Mark a function whose result tests may take as an argument of its name."""
     if function is None:
-        return fixture
-    function.guerdon_fixture = True
+        return lambda function: fixture(function, autouse=autouse, **options)
+    function.guerdon_fixture = "params" if options.get("params") else "autouse" if autouse else "fixture"
     return function
 
 
-def _skip(reason: str = "") -> None:
+def _skip(reason: str = "", **_: Any) -> None:
     raise Skipped(reason)
+
+
+def _fail(reason: str = "", **_: Any) -> None:
+    raise AssertionError(reason)
+
+
+class _Param:
+    """`pytest.param(...)`: one row of parameters."""
+
+    def __init__(self, *values: Any, **_: Any) -> None:
+        self.values = values
 
 
 class _Marks:
@@ -103,15 +118,21 @@ class _Marks:
         labels = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
 
         def mark(function: Any) -> Any:
-            rows = [dict(zip(labels, row if len(labels) > 1 else [row], strict=True)) for row in values]
+            rows = [dict(zip(labels, _row(row, len(labels)), strict=True)) for row in values]
             before = getattr(function, "guerdon_rows", [{}])
             function.guerdon_rows = [{**first, **second} for first in rows for second in before]
             return function
 
         return mark
 
-    def skip(self, *_: Any, **__: Any) -> Any:
-        return lambda function: _skipper
+    def skip(self, *arguments: Any, **_: Any) -> Any:
+        return _skipper if arguments and callable(arguments[0]) else lambda function: _skipper
+
+    def skipif(self, condition: Any, **_: Any) -> Any:
+        return lambda function: _skipper if condition else function
+
+    def xfail(self, *arguments: Any, **_: Any) -> Any:
+        return self.skip(*arguments)
 
     def __getattr__(self, name: str) -> Any:
         def mark(*arguments: Any, **_: Any) -> Any:
@@ -120,69 +141,154 @@ class _Marks:
         return mark
 
 
-def _skipper() -> None:
+def _row(row: Any, width: int) -> Any:
+    if isinstance(row, _Param):
+        return row.values
+    return row if width > 1 else [row]
+
+
+def _skipper(*_: Any) -> None:
     _skip()
 
 
-def collect(space: dict[str, Any]) -> list[Test]:
-    """Every test of the file in the order written, ready to call."""
-    fixtures = {name: value for name, value in space.items() if getattr(value, "guerdon_fixture", False)}
-    found: list[Test] = []
+def collect(space: dict[str, Any]) -> Iterator[Test]:
+    """Every test of the file in the order written."""
+    fixtures = _fixtures(space)
+    setups = {name: space[name] for name in ("setup_module", "teardown_module", "setup_function") if name in space}
+    _optional(setups.get("setup_module"))
     for name, value in list(space.items()):
-        if isinstance(value, type) and issubclass(value, unittest.TestCase):
-            found += _cases(value)
-        elif isinstance(value, type) and name.startswith("Test"):
-            for method in [item for item in vars(value) if item.startswith("test")]:
-                found += _rows(f"{name}::{method}", vars(value)[method], fixtures, value)
+        if _is_class(value) and issubclass(value, unittest.TestCase):
+            yield from _cases(value)
+        elif _is_class(value) and name.startswith("Test"):
+            yield from _methods(name, value, fixtures)
         elif isinstance(value, types.FunctionType) and name.startswith("test"):
-            found += _rows(name, value, fixtures, None)
-    return found
+            for label, row in _rows(name, value, {}):
+                yield Test(label, _bound(_call_function, value, row, fixtures, setups), _asserts(value))
 
 
-def _rows(name: str, function: Any, fixtures: dict[str, Any], owner: type | None) -> Iterator[Test]:
-    rows = getattr(function, "guerdon_rows", [{}])
+def _is_class(value: object) -> bool:
+    return type(value) is type or (type(type(value)) is type and issubclass(type(value), type))
+
+
+def _fixtures(space: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in space.items()
+        if isinstance(value, types.FunctionType) and hasattr(value, "guerdon_fixture")
+    }
+
+
+def _bound(function: Callable[..., object], *arguments: Any) -> Callable[[], object]:
+    return lambda: function(*arguments)
+
+
+def _asserts(function: Any) -> bool:
+    """Whether the compiled test holds an assertion of some kind."""
+    waiting = [getattr(function, "__code__", None)]
+    while waiting:
+        code = waiting.pop()
+        if code is None:
+            continue
+        if any(name == RECORDER or name in ("raises", "fail") or name.startswith("assert") for name in code.co_names):
+            return True
+        waiting += [part for part in code.co_consts if isinstance(part, types.CodeType)]
+    return False
+
+
+def _rows(name: str, function: Any, shared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    rows = [
+        {**first, **second} for first in shared.get("rows", [{}]) for second in getattr(function, "guerdon_rows", [{}])
+    ]
     for number, row in enumerate(rows):
-        label = f"{name}[{number}]" if len(rows) > 1 else name
-        yield label, lambda row=row: _call(function, row, fixtures, owner)  # type: ignore[misc]  # bound early on purpose
+        yield f"{name}[{number}]" if len(rows) > 1 else name, row
 
 
-def _call(function: Any, row: dict[str, Any], fixtures: dict[str, Any], owner: type | None) -> None:
-    wanted = list(inspect.signature(function).parameters)
-    instance = []
-    if owner is not None:
-        instance = [owner()]
-        wanted = wanted[1:]
-        if hasattr(instance[0], "setup_method"):
-            instance[0].setup_method()
-    finish: list[Any] = []
-    given = {name: row[name] if name in row else _provide(name, fixtures, finish) for name in wanted}
+def _methods(name: str, kind: Any, fixtures: dict[str, Any]) -> Iterator[Test]:
+    own = {**fixtures, **_fixtures(vars(kind))}
+    shared = {"rows": getattr(kind, "guerdon_rows", [{}])}
+    for method in [item for item in vars(kind) if item.startswith("test")]:
+        function = vars(kind)[method]
+        for label, row in _rows(f"{name}::{method}", function, shared):
+            yield Test(label, _bound(_call_method, kind, function, row, own), _asserts(function))
+
+
+def _call_function(function: Any, row: dict[str, Any], fixtures: dict[str, Any], setups: dict[str, Any]) -> None:
+    _optional(setups.get("setup_function"), function)
+    _with_fixtures(function, row, fixtures, None)
+
+
+def _call_method(kind: Any, function: Any, row: dict[str, Any], fixtures: dict[str, Any]) -> None:
+    instance = kind()
+    if "guerdon_set_up" not in vars(kind):
+        kind.guerdon_set_up = True
+        _optional(getattr(kind, "setup_class", None))
+    _optional(getattr(instance, "setup_method", None) or getattr(instance, "setup", None), function)
     try:
-        function(*instance, **given)
+        _with_fixtures(function, row, fixtures, instance)
     finally:
-        for generator in finish:
+        _optional(getattr(instance, "teardown_method", None) or getattr(instance, "teardown", None), function)
+
+
+def _optional(function: Any, *arguments: Any) -> None:
+    """Call a set-up or tear-down with as many of the arguments as it takes."""
+    if function is not None:
+        function(*arguments[: len(inspect.signature(function).parameters)])
+
+
+def _with_fixtures(function: Any, row: dict[str, Any], fixtures: dict[str, Any], owner: Any) -> None:
+    finish: list[Any] = []
+    provide = _Provider(row, fixtures, owner, finish)
+    for name, value in fixtures.items():
+        if value.guerdon_fixture == "autouse":
+            provide(name)
+    try:
+        result = provide.call(function)
+        if inspect.iscoroutine(result):
+            asyncio = importlib.import_module("asyncio")
+            asyncio.run(result)
+    finally:
+        for generator in reversed(finish):
             next(generator, None)
 
 
-def _provide(name: str, fixtures: dict[str, Any], finish: list[Any]) -> Any:
-    if name not in fixtures:
-        raise NameError(f"no fixture {name}")
-    function = fixtures[name]
-    value = function(**{part: _provide(part, fixtures, finish) for part in inspect.signature(function).parameters})
-    if inspect.isgenerator(value):
-        finish.append(value)
-        return next(value)
-    return value
+class _Provider:
+    """The values of a test's arguments: parameters and fixtures, each made once."""
+
+    def __init__(self, row: dict[str, Any], fixtures: dict[str, Any], owner: Any, finish: list[Any]) -> None:
+        self._known = dict(row)
+        self._fixtures, self._owner, self._finish = fixtures, owner, finish
+
+    def __call__(self, name: str) -> Any:
+        if name in self._known:
+            return self._known[name]
+        function = self._fixtures.get(name)
+        if function is None or function.guerdon_fixture == "params":
+            raise _unsupported(f"the test uses a fixture {name}, which is not known here")
+        value = self.call(function)
+        if inspect.isgenerator(value):
+            self._finish.append(value)
+            value = next(value)
+        self._known[name] = value
+        return value
+
+    def call(self, function: Any) -> Any:
+        """The function with what it asks for."""
+        wanted = list(inspect.signature(function).parameters)
+        own = [self._owner] if self._owner is not None and wanted[:1] == ["self"] else []
+        return function(*own, **{name: self(name) for name in wanted[len(own) :]})
 
 
 def _cases(kind: type[unittest.TestCase]) -> Iterator[Test]:
     for method in unittest.TestLoader().getTestCaseNames(kind):
-        yield f"{kind.__name__}::{method}", lambda method=method: _run_case(kind(method))  # type: ignore[misc]  # bound early on purpose
+        yield Test(f"{kind.__name__}::{method}", _bound(_run_case, kind, method), _asserts(getattr(kind, method)))
 
 
-def _run_case(case: unittest.TestCase) -> None:
+def _run_case(kind: type[unittest.TestCase], method: str) -> None:
     result = unittest.TestResult()
-    case.run(result)
-    if result.skipped:
-        raise Skipped
+    unittest.TestSuite([kind(method)]).run(result)
     for _, text in [*result.failures, *result.errors]:
         raise AssertionError(text.strip().splitlines()[-1])
+    if result.unexpectedSuccesses:
+        raise AssertionError("passed, though a failure was expected")
+    if result.skipped:
+        raise Skipped

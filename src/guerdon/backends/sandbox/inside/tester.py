@@ -7,6 +7,8 @@ believes a report only with that nonce, exit status 0 and at least one executed 
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import json
 import os
 import sys
@@ -15,9 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from . import instrument, pytest_file
+from . import dataflow, instrument, pytest_file
+from .handles import bind
 from .program import FROM_PEER, PAYLOAD, REPLY, TO_PEER, fresh_module, read_all
-from .remote import CandidateGone, Link, Unsupported, bind
+from .remote import CandidateGone, Link, Unsupported
 
 
 @dataclass
@@ -32,17 +35,21 @@ class Outcome:
 def run(request: dict[str, Any]) -> NoReturn:
     """Role "tester"."""
     task = json.loads(read_all(PAYLOAD))
-    link = Link(FROM_PEER, TO_PEER)
-    record = instrument.Record()
+    withhold = bool(task.get("withhold"))
+    link = Link(FROM_PEER, TO_PEER, task.get("first", 0), withhold=withhold)
+    record = instrument.Record(lenient=withhold)
     outcome = _examine(task, link, record)
     if link.gone:
         outcome.problem = ("candidate", link.gone)
+    elif link.lacking and task["form"] != "file":  # the test may have caught what was raised
+        outcome.problem = ("unsupported", link.lacking)
     report = {
         "nonce": task["nonce"],
         "entries": outcome.entries,
         "problem": outcome.problem,
         "assertions": record.executed,
-        "calls": link.calls,
+        "orders": link.orders,
+        "circular": record.circular_failures(),
         "changed_arguments": link.changed_arguments,
         "compared_opaque": link.compared_opaque,
     }
@@ -69,14 +76,25 @@ def _examine(task: dict[str, Any], link: Link, record: instrument.Record) -> Out
         )
 
 
-def _entries(record: instrument.Record) -> list[tuple[str, bool | None, str | None]]:
-    return [(site.text, None if not site.runs else site.failure is None, site.failure) for site in record.sites]
+def _entries(record: instrument.Record, *, broken: bool = True) -> list[tuple[str, bool | None, str | None]]:
+    """Of tests that came to their end, an assertion that never ran stands in a branch not meant for this answer."""
+    return [
+        (site.text, None if not site.runs else site.failure is None, site.failure)
+        for site in record.sites
+        if site.runs or broken
+    ]
 
 
-def _namespace(link: Link, record: instrument.Record, names: list[str]) -> dict[str, Any]:
+def _namespace(link: Link, record: instrument.Record, names: list[str], *trees: ast.Module) -> dict[str, Any]:
     """Globals for the tests, with the candidate's names bound; asking for their kinds waits for it to load."""
     space = fresh_module("tests").__dict__
     space[instrument.RECORDER] = record
+    for name, module in dataflow.modules_meant(names, *trees).items():
+        try:
+            space[name] = importlib.import_module(module)
+        except ImportError as error:
+            raise link.unsupported(f"the test uses {module}, which is not installed for tests") from error
+    names = [name for name in names if name not in space]
     for name, kind in zip(names, link.kinds(names), strict=True):
         if kind != "missing":
             space[name] = bind(link, name, kind)
@@ -87,8 +105,8 @@ def _check(task: dict[str, Any], link: Link, record: instrument.Record) -> Outco
     """HumanEval's form: the source defines `check(candidate)`; helpers complete in the prompt are the trusted ones."""
     prompt = _helpers(task["prompt"], task["entry_point"])
     tree = instrument.rewrite(task["test"], record, soft=True)
-    names = [*instrument.free_names(prompt, tree), task["entry_point"]]
-    space = _namespace(link, record, list(dict.fromkeys(names)))
+    free = [name for name in dataflow.free_names(prompt, tree) if name != task["entry_point"]]
+    space = _namespace(link, record, [*free, task["entry_point"]], prompt, tree)
     if task["entry_point"] not in space:
         return Outcome([], ("candidate", f"{task['entry_point']} is not defined by the program"))
     candidate = space[task["entry_point"]]
@@ -96,8 +114,15 @@ def _check(task: dict[str, Any], link: Link, record: instrument.Record) -> Outco
         return Outcome(_entries(record), problem)
     if not callable(space.get("check")):
         return Outcome([], ("test", "the test defines no check(candidate)"))
-    problem = _guard(lambda: space["check"](candidate), "candidate")
-    return Outcome(_entries(record), problem)
+    problem = _guard(lambda: _finish(space["check"](candidate)), "candidate")
+    return Outcome(_entries(record, broken=problem is not None), problem)
+
+
+def _finish(result: object) -> None:
+    """An async test is run to its end."""
+    if inspect.iscoroutine(result):
+        asyncio = importlib.import_module("asyncio")
+        asyncio.run(result)
 
 
 def _helpers(prompt: str, entry_point: str) -> ast.Module:
@@ -117,9 +142,10 @@ def _asserts(task: dict[str, Any], link: Link, record: instrument.Record) -> Out
     for source in task["tests"]:
         tree = instrument.rewrite(source, record, soft=True)
         units.append((source, tree, len(record.sites)))
-    names = instrument.free_names(setup, *(tree for _, tree, _ in units))
+    trees = [setup, *(tree for _, tree, _ in units)]
+    names = dataflow.free_names(*trees)
     names += [task["entry_point"]] if task["entry_point"] and task["entry_point"] not in names else []
-    space = _namespace(link, record, names)
+    space = _namespace(link, record, names, *trees)
     if problem := _execute(setup, space, "test"):
         return Outcome([], problem)
     entries: list[tuple[str, bool | None, str | None]] = []
@@ -143,23 +169,40 @@ def _file(task: dict[str, Any], link: Link, record: instrument.Record) -> Outcom
         if isinstance(node, ast.ImportFrom) and node.module == task["module"]
         for alias in node.names
     ]
-    names = list(dict.fromkeys([*imported, *instrument.free_names(tree)]))
-    space = _namespace(link, record, [name for name in names if name != "*"])
+    imported = [name for name in imported if name != "*"]
+    link.classes, link.perhaps_classes = map(frozenset, dataflow.classes_named(tree, imported))
+    free = [name for name in dataflow.free_names(tree) if name not in imported]
+    space = _namespace(link, record, [*dict.fromkeys(imported), *free], tree)
     sys.modules[task["module"]] = _CandidateModule(task["module"], link)
-    pytest_file.install()
+    pytest_file.install(link.unsupported)
     if problem := _execute_module(tree, space, link):
-        lacking = [name for name in imported if name != "*" and name not in space]
+        lacking = [name for name in imported if name not in space]
         return Outcome([], ("candidate", f"the program does not define {lacking[0]}") if lacking else problem)
     entries: list[tuple[str, bool | None, str | None]] = []
-    for name, call in pytest_file.collect(space):
-        before = record.executed
-        try:
-            problem = _guard(call, "candidate")
-        except pytest_file.Skipped:
-            continue
-        passed = problem is None and record.executed > before
-        entries.append((name, passed, problem[1] if problem else None if passed else "no assertion ran"))
+    for test in pytest_file.collect(space):
+        entry = _run_test(test, link, record)
+        entries += [entry] if entry else []
     return Outcome(entries, None if entries else ("test", "the file holds no test"))
+
+
+def _run_test(
+    test: pytest_file.Test, link: Link, record: instrument.Record
+) -> tuple[str, bool | None, str | None] | None:
+    """One entry; None for a test that skipped itself. A test without any assertion passes by calling the candidate
+    without an error."""
+    asserted, ordered = record.executed, link.orders
+    link.forgive()
+    try:
+        problem = _guard(test.call, "candidate")
+    except pytest_file.Skipped:
+        return None
+    except Unsupported:
+        problem = None
+    if link.lacking is not None:
+        return test.name, None, link.lacking
+    if problem or record.executed > asserted or (not test.asserts and link.orders > ordered):
+        return test.name, problem is None, problem and problem[1]
+    return test.name, False, "no assertion ran"
 
 
 class _CandidateModule(types.ModuleType):
@@ -181,7 +224,7 @@ class _CandidateModule(types.ModuleType):
 
 
 def _execute(tree: ast.Module, space: dict[str, Any], blame: str) -> tuple[str, str] | None:
-    return _guard(lambda: exec(compile(tree, "tests.py", "exec"), space), blame)  # noqa: S102  # the task's own tests
+    return _guard(lambda: exec(compile(tree, "tests.py", "exec", dont_inherit=True), space), blame)  # noqa: S102  # the task's own tests
 
 
 def _execute_module(tree: ast.Module, space: dict[str, Any], link: Link) -> tuple[str, str] | None:
@@ -196,7 +239,7 @@ def _guard(action: Callable[[], object], blame: str) -> tuple[str, str] | None:
     try:
         action()
     except Exception as error:  # a test may raise anything; it becomes a recorded failure
-        if type(error).__name__ == "Skipped":
+        if isinstance(error, pytest_file.Skipped):
             raise
         fault = "candidate" if getattr(error, "from_candidate", False) or isinstance(error, AssertionError) else blame
         return fault, f"{type(error).__name__}: {error}"[:300]

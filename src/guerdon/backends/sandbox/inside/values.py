@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import collections
 import importlib
+import time
 from collections.abc import Callable
 from typing import Any
 
 Json = Any
 MAX_DEPTH = 100
 _EXACT_INT = 1 << 53
+_FRACTION_BITS = 1 << 17
+_CHUNK = 5000
+_HASHING_SECONDS = 2.0
 _NAN, _INFINITY = float("nan"), float("inf")
 
 
@@ -23,8 +27,9 @@ class NotPlain(TypeError):
     """The value is not plain data, or is nested too deeply, or does not decode."""
 
 
-def encode(value: Any, opaque: Callable[[object], Json] | None = None, depth: int = 0) -> Json:
-    """The JSON form of `value`; `opaque` answers for objects that are not plain data (default: `NotPlain`).
+def encode(value: Any, opaque: Callable[[object, Json], Json] | None = None, depth: int = 0) -> Json:
+    """The JSON form of `value`; `opaque(object, form)` answers for objects that are not plain data, with the form of
+    the plain part of those that have one (an instance of a subclass) and None for others (default: `NotPlain`).
 
     >>> encode((1, {"a": float("inf")}))
     {'tuple': [1, {'dict': [['a', {'float': 'inf'}]]}]}
@@ -44,11 +49,12 @@ def encode(value: Any, opaque: Callable[[object], Json] | None = None, depth: in
     if rule is not None:
         tag, parts = rule
         return {tag: encode(parts(value), opaque, depth + 1)}
-    for base in _BASES:
+    for base in BASES:
         if base in kind.__mro__:
-            return encode(_plain(value, base), opaque, depth + 1)
+            form = encode(plain_part(value, base), opaque, depth + 1)
+            return form if opaque is None else opaque(value, form)
     if opaque is not None:
-        return opaque(value)
+        return opaque(value, None)
     raise NotPlain(f"{kind.__name__} is not plain data")
 
 
@@ -80,7 +86,7 @@ def decode(form: Json, opaque: Callable[[Json], object] | None = None, depth: in
         raise NotPlain(f"malformed {tag}") from error
 
 
-def _plain(value: Any, base: Any) -> object:
+def plain_part(value: Any, base: Any) -> object:
     """The content of a subclass instance, read past any method the subclass overrides."""
     if base is int:
         return int.__add__(value, 0)
@@ -92,10 +98,12 @@ def _plain(value: Any, base: Any) -> object:
         return dict(dict.items(value))
     if base in (bytes, bytearray):
         return base(memoryview(value))
+    if base is complex:
+        return complex.__add__(value, 0j)
     return base(base.__iter__(value))
 
 
-_BASES = (int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
+BASES = (int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset)
 
 _ENCODERS: dict[type, tuple[str, Callable[[Any], object]]] = {
     tuple: ("tuple", list),
@@ -123,6 +131,38 @@ _RARE: dict[tuple[str, str], tuple[str, Callable[[Any], object]]] = {
 }
 
 
+def _patiently(build: Callable[[list[Any]], Any]) -> Callable[[Any], object]:
+    """A container of hashed items, built in parts: items that all have one hash would take for ever."""
+
+    def build_in_parts(items: Any) -> object:
+        if type(items) is not list or len(items) <= _CHUNK:
+            return build(items)
+        started = time.thread_time()
+        made = build(items[:_CHUNK])
+        for start in range(_CHUNK, len(items), _CHUNK):
+            made = _extended(made, items[start : start + _CHUNK])
+            if time.thread_time() - started > _HASHING_SECONDS:
+                raise ValueError("its items take too long to tell apart")
+        return made
+
+    return build_in_parts
+
+
+def _extended(made: Any, items: list[Any]) -> Any:
+    if isinstance(made, (set, frozenset)):
+        return made | type(made)(items)
+    for key, value in items:
+        made[key] = value
+    return made
+
+
+def _fraction(parts: Any) -> object:
+    """Reducing a fraction takes the square of its length."""
+    if any(type(part) is not int or part.bit_length() > _FRACTION_BITS for part in parts):
+        raise ValueError("too long for a fraction")
+    return _rare("fractions", "Fraction")(parts)
+
+
 def _wide_int(text: str) -> int:
     if not text.lstrip("-").startswith("0x"):
         raise ValueError("not hexadecimal")
@@ -142,17 +182,17 @@ def _rare(module: str, name: str, method: str = "") -> Callable[[Any], object]:
 
 _DECODERS: dict[str, Callable[[Any], object]] = {
     "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-    "dict": dict,
-    "Counter": lambda pairs: collections.Counter(dict(pairs)),
-    "OrderedDict": collections.OrderedDict,
+    "set": _patiently(set),
+    "frozenset": _patiently(frozenset),
+    "dict": _patiently(dict),
+    "Counter": _patiently(lambda pairs: collections.Counter(dict(pairs))),
+    "OrderedDict": _patiently(collections.OrderedDict),
     "deque": collections.deque,
     "bytes": bytes.fromhex,
     "bytearray": bytearray.fromhex,
     "complex": lambda parts: complex(*parts),
     "range": lambda parts: range(*parts),
-    "Fraction": _rare("fractions", "Fraction"),
+    "Fraction": _fraction,
     "Decimal": _rare("decimal", "Decimal"),
     "date": _rare("datetime", "date", "fromisoformat"),
     "time": _rare("datetime", "time", "fromisoformat"),
