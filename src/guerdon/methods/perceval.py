@@ -8,9 +8,7 @@ from guerdon.core.operators import maximum
 from guerdon.core.reward import Reward
 from guerdon.credit import group_relative
 from guerdon.methods._registry import method
-
-Span = tuple[int, int]
-"""Start and end of a piece of text, in characters, the end not included."""
+from guerdon.methods._spans import Span, token_marks
 
 
 @method(
@@ -59,8 +57,7 @@ def span_mask(text: str, claims: Sequence[str], tokens: Sequence[Span]) -> tuple
             spans.append((start, start + len(claim)))
         if start < 0 or text.find(claim, start + 1) >= 0:
             odd.append(claim)
-    mask = [float(any(a < end and start < b for start, end in spans)) for a, b in tokens]
-    return mask, odd
+    return token_marks(tokens, spans).tolist(), odd
 
 
 def span_agreement(found: Sequence[Span], gold: Sequence[Span], *, overlap: float = 0.5) -> float | None:

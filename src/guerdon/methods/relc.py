@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
 
 from guerdon import credit
-from guerdon.core.axis import FloatArray
 from guerdon.core.interval import Interval
 from guerdon.core.reward import Reward
 from guerdon.core.scores import Scores
 from guerdon.core.transform import transform
 from guerdon.credit._rollouts import whole
 from guerdon.methods._registry import method
+from guerdon.methods._spans import Span, token_marks
 
-Span = tuple[int, int]
+__all__ = ["find_spans", "relc", "span_marks", "token_marks"]
 
 
 @method(
@@ -96,16 +96,3 @@ def find_spans(text: str, quotes: Iterable[str]) -> tuple[list[Span], list[str]]
             resume[quote] = at + len(quote)
             spans.append((at, at + len(quote)))
     return spans, unmatched
-
-
-def token_marks(offsets: Sequence[Span], spans: Iterable[Span]) -> FloatArray:
-    """1 for the tokens (``offsets``: start and end in the text) that a span touches, if only in part; else 0.
-
-    >>> token_marks([(0, 3), (3, 7), (7, 9)], [(4, 8)]).tolist()
-    [0.0, 1.0, 1.0]
-    """
-    start, end = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
-    marks = np.zeros(len(start))
-    for low, high in spans:
-        marks[(start < high) & (end > low)] = 1.0
-    return marks

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from guerdon import credit, shape
+from guerdon import credit
 from guerdon.core.interval import Interval
 from guerdon.core.operators import reduce_up, when
-from guerdon.core.reward import Reward
+from guerdon.core.reward import Reward, as_reward
 from guerdon.core.scores import Scores
 from guerdon.core.segments import segment_count, segment_sum
 from guerdon.core.transform import transform
@@ -49,8 +49,7 @@ def reward_sql(
     elif executed is not None:
         u = credit.pay_last(u if tokens is None else credit.spread(u, tokens), executed, weight=outcome_weight)
     average = present_mean(u, distinct=distinct)
-    alone = shape.group_statistic(average, "count") < 2.0
-    level = when(alone, average * 0.0, shape.zscore(average, ddof=1, eps=1e-6))
+    level = credit.place_relative(average, as_reward(0.0), ddof=1, eps=1e-6, least=1)
     inside = when(u > 1.0, u - 1.0, u)
     share = when(level > 0.0, inside, 1.0 - (u if flip else inside))
     advantage = when(u == 0.0, 0.0, share) * level
