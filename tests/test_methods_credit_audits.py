@@ -75,6 +75,36 @@ def test_the_verdict_flags_variance_that_mastery_does_not_shrink_while_most_grou
     assert dense_signal_verdict([]).safe is None
 
 
+def test_an_epsilon_hides_the_effect_only_where_the_weight_is_about_as_small():
+    large, small, tiny = (scored(gd.shape.zscore(R * lam, eps=1e-6), rows(DENSE))[1] for lam in (1.0, 1e-2, 1e-6))
+    assert small == pytest.approx(large, rel=1e-3)
+    assert tiny < 0.2 * large
+
+
+def test_mixed_groups_hide_the_amplification_in_an_average_but_not_by_class():
+    task, dense = gd.column("t"), gd.column("t") + R * 0.01
+    data = [row for p in "abcd" for row in rows([0.0, 1.0], p, t=[0, 1])] + rows([0.0, 1.0], "e", t=[0, 0])
+    factor, kind = amplification(dense).score(data).values[::2], gd.shape.group_class(task).score(data).values[::2]
+    assert factor[kind == gd.shape.ALL_FAIL].tolist() == pytest.approx([100], rel=0.1)
+    assert factor[kind == gd.shape.MIXED].tolist() == pytest.approx([1.0] * 4, abs=0.05)
+    assert np.median(factor) < 1.05
+
+
+def test_a_correlation_of_tiny_variances_is_still_one():
+    tiny = [DenseProfile(0.9, m, v) for m, v in ((0.1, 1e-300), (0.5, 2e-300), (0.9, 3e-300))]
+    assert dense_signal_verdict(tiny).correlation == pytest.approx(1.0)
+    assert dense_signal_verdict(tiny).safe is False
+
+
+def test_a_single_look_is_no_verdict_and_a_profile_needs_something_to_look_at():
+    assert dense_signal_verdict([DenseProfile(0.9, 0.1, 0.0)]).safe is None
+    known, unknown = R.score(rows([1.0, 0.0])).framed, R.score(rows([None, None])).framed
+    with pytest.raises(ValueError, match="above 0"):
+        dense_profile(known, known, top=0.0)
+    with pytest.raises(ValueError, match="known task and dense scores"):
+        dense_profile(known, unknown, top=1.0)
+
+
 # ---- noisy rewards ----
 
 
@@ -126,6 +156,28 @@ def test_flips_go_on_from_batch_to_batch_and_repeat_with_the_seed():
     assert len(set(one)) == 2
 
 
+def test_stuffing_phrases_earns_the_whole_pattern_reward_whatever_the_answer():
+    phrases = [f"phrase {i:02d}" for i in range(40)]
+    out = reasoning_pattern(phrases=phrases).score([{"completion": ". ".join(phrases)}, {"completion": "2 + 2 = 4"}])
+    assert out.values.tolist() == [1.0, 0.0]
+
+
+def test_a_phrase_listed_twice_in_another_case_counts_once_and_an_empty_one_never():
+    out = reasoning_pattern(phrases=["Wait", "wait", ""]).score([{"completion": "Wait."}])
+    assert out.values[0] == pytest.approx(0.05)
+
+
+def test_flips_shrink_the_gap_between_a_strong_and_a_weak_policy():
+    observed = {}
+    for accuracy in (0.75, 0.05):
+        rng = np.random.default_rng(2)
+        data = [rows([float(rng.random() < accuracy)], str(p))[0] for p in range(20000)]
+        observed[accuracy] = flipped(R, share=0.4, seed=5).score(data).values.mean()
+    assert observed[0.75] == pytest.approx(0.55, abs=0.01)
+    assert observed[0.05] == pytest.approx(0.41, abs=0.01)
+    assert (observed[0.75] - observed[0.05]) / 0.7 == pytest.approx(0.2, abs=0.02)
+
+
 # ---- fapo ----
 
 
@@ -162,3 +214,11 @@ def test_the_judges_own_reward_falls_with_distance():
     assert judged(None, 5) == -1.0
     assert judged(8, 5) == -1.0
     assert judged(2.5, 5) == -1.0
+
+
+def test_the_penalty_sets_what_a_flawed_positive_earns_and_an_index_below_minus_one_is_none():
+    data = rows([1, 1, 1, 0], e=[-1, 0, -2, -2])
+    out = fapo(R, gd.column("e"), penalty=0.25).score(data)
+    assert out.scores.values[[0, 1, 3]].tolist() == [1.0, 0.75, -1.0]
+    assert out.scores.known.tolist() == [True, True, False, True]
+    assert out.unknown.total() == 1  # counted, not taken for clean

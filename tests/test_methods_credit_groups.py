@@ -12,6 +12,7 @@ from guerdon.methods.gopo import gopo
 from guerdon.methods.mo_grpo import mo_grpo
 from guerdon.methods.reward_shifting import reward_shifting, value_offset
 from guerdon.methods.rlrr import rlrr
+from plain_python import tokened
 
 R = gd.column("r")
 
@@ -63,6 +64,31 @@ def test_one_known_member_is_unknown_in_every_baseline():
         assert out.reason(1) == "column 'r' is missing"
 
 
+TOKEN, VALUE = gd.column("logprobs", axis="token"), gd.column("v", axis="token")
+
+
+def test_gae_pays_the_outcome_at_the_last_token_and_trusts_the_critic_in_between():
+    data = [{"r": 1.0, **tokened([3]), "v": [0.5, 0.25, 0.75]}]
+    # delta = (0.9 * 0.25 - 0.5, 0.9 * 0.75 - 0.25, 1 - 0.75) = (-0.275, 0.425, 0.25); A_t = delta_t + 0.72 A_t+1.
+    out = scored(gd.method("gae", R, VALUE, gamma=0.9, lam=0.8), data)
+    assert out == pytest.approx([0.1606, 0.605, 0.25])
+    assert scored(gd.method("gae", R, VALUE, lam=1.0), data) == pytest.approx([0.5, 0.75, 0.25])  # 1 - V
+
+
+def test_reinforce_plus_plus_whitens_over_all_tokens_of_the_batch():
+    data = [{"r": 1.0, **tokened([1])}, {"r": 0.0, **tokened([3])}]
+    out = scored(gd.method("reinforce-plus-plus", R, TOKEN, eps=0.0), data)
+    assert out == pytest.approx([1.5, -0.5, -0.5, -0.5])  # mean 1/4, sample deviation 1/2
+    assert scored(gd.method("reinforce-plus-plus", R, TOKEN), [{**row, "r": 1.0} for row in data]).tolist() == [0.0] * 4
+
+
+def test_gdpo_whitens_the_sum_of_rewards_standardised_one_by_one():
+    data = rows([1, 0.5, 0, 0.5], b=[100, 102, 101, 101])
+    out = scored(gd.method("gdpo", [R, gd.column("b")]), data)
+    sums = np.array([0, 1.224744, -1.224744, 0])
+    assert out == pytest.approx(sums / np.std(sums, ddof=1), abs=2e-6)
+
+
 # ---- gopo ----
 
 
@@ -82,6 +108,13 @@ def test_breaking_ties_by_index_gives_advantages_out_of_nothing_and_mid_ranks_do
     by_index = 2 - 4 * np.arange(8) / 7  # what sorting an all-equal group by index gives
     assert np.abs(by_index).max() == 2.0
     assert scored(gopo(R), rows([1.0] * 8)).tolist() == [0.0] * 8
+
+
+def test_noise_gets_full_weight_and_binary_rewards_only_a_new_scale():
+    assert scored(gopo(R), rows([0.5, 0.5 + 1e-12])).tolist() == [-2.0, 2.0]
+    for right in range(9):
+        verdicts = [1.0] * right + [0.0] * (8 - right)
+        assert scored(gopo(R), rows(verdicts)) == pytest.approx(scored(dr_grpo(R), rows(verdicts)) * 2 * 8 / 7)
 
 
 # ---- mo-grpo ----
@@ -117,6 +150,18 @@ def test_mo_grpo_gives_a_constant_reward_no_say_and_no_nan():
 def test_one_failure_of_a_format_reward_gets_a_huge_score():
     out = scored(mo_grpo([R]), rows([0] + [1] * 15))
     assert out[0] == pytest.approx(-np.sqrt(15))
+
+
+def test_a_reward_that_is_nearly_constant_is_blown_up_to_unit_variance():
+    noise = [1e-9, -1e-9, 2e-9, 0.0]
+    out = scored(mo_grpo([R, gd.column("b")]), rows([1, 1, 0, 0], b=noise))
+    assert np.std(out - scored(mo_grpo([R]), rows([1, 1, 0, 0]))) == pytest.approx(1.0)
+
+
+def test_the_sum_of_agreeing_rewards_has_the_variance_of_their_number_squared():
+    data = rows([1, 0, 1, 0], b=[5, 1, 5, 1], c=[0, -7, 0, -7])
+    assert np.var(scored(mo_grpo([R, gd.column("b"), gd.column("c")]), data)) == pytest.approx(9.0)
+    assert not mo_grpo([R]).score(rows([1.0])).scores.known.any()
 
 
 # ---- pass@k ----
@@ -177,6 +222,11 @@ def test_pass_at_k_with_fewer_than_k_known_members_is_unknown():
     assert out.reason(0) == "fewer than 3 known members in the group"
 
 
+def test_pass_at_one_is_grpo_with_the_population_deviation():
+    verdicts = [1, 1, 0, 0, 0, 0, 0, 0]
+    assert passk(verdicts, 1) == pytest.approx(scored(grpo(R, ddof=0), rows(verdicts)))
+
+
 # ---- rlrr ----
 
 
@@ -194,6 +244,22 @@ def test_rlrr_uses_mid_ranks_and_leaves_a_lone_verdict_alone():
     assert scored(rlrr(R), rows([5, 1, 5])).tolist() == [0.25, -0.5, 0.25]
     with pytest.raises(ValueError, match="beta"):
         rlrr(R, gd.column("v"), beta=1.0)
+
+
+def test_the_least_bad_of_an_all_wrong_group_is_rewarded_like_a_right_answer_once_divided():
+    reward = rlrr(R, gd.column("v"))
+    wrong, mixed = (rows([0.9, 0.2, 0.8, 0.1], v=v) for v in ([0] * 4, [1, 0, 0, 0]))
+    divided = gd.credit.group_relative(reward)
+    assert scored(divided, wrong)[0] > 0.8 * scored(divided, mixed)[0]
+    centred = gd.credit.group_relative(reward, scale="none")
+    assert scored(centred, wrong)[0] < 0.4 * scored(centred, mixed)[0]
+
+
+def test_the_place_bias_of_a_listwise_judge_cancels_over_both_orders():
+    # A judge that ranks by place alone: 0 1 2 3 as shown, 3 2 1 0 for the reversed list.
+    data = rows([0, 1, 2, 3], back=[3, 2, 1, 0], v=[0] * 4)
+    assert np.ptp(scored(rlrr(R, gd.column("v")), data)) == 0.5
+    assert scored(rlrr(R + gd.column("back"), gd.column("v")), data).tolist() == [0.0] * 4
 
 
 # ---- reward shifting ----

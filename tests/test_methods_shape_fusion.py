@@ -61,6 +61,19 @@ def test_an_unparsed_judge_is_unknown_not_zero_and_moves_no_mean():
     assert values(TRUST, rows) == pytest.approx([1 + 0.3 * gamma * 0.6, None, 0.3 * gamma * 0.9, 0.3 * gamma * 0.7])
 
 
+def test_the_trust_is_the_exponential_of_the_difference_not_of_twice_it():
+    rows = group(ok=[1, 1, 0, 0], think=[0.6, 0.4, 0.9, 0.7], step=[0] * 4)
+    gamma = (values(TRUST, rows)[0] - 1) / (0.3 * 0.6)
+    assert gamma == pytest.approx(0.740818, abs=5e-7)
+    assert gamma != pytest.approx(math.exp(2 * (0.5 - 0.8)))  # what the released code logs
+
+
+def test_with_one_rollout_in_a_class_its_judge_alone_sets_the_trust_of_all():
+    high, low = (values(TRUST, group(ok=[1, 1, 0], think=[0.6, 0.4, t], step=[0] * 3)) for t in (1.0, 0.5))
+    assert low[0] - 1 == pytest.approx(0.3 * 0.6)
+    assert high[0] - 1 == pytest.approx(0.3 * 0.6 * math.exp(-0.5))
+
+
 # POW3R.
 
 RUBRIC = [C(n, axis="criterion") for n in ("met", "w", "kind")]
@@ -109,6 +122,22 @@ def test_a_noisy_judge_of_equal_rollouts_raises_a_factor_as_real_contrast_would(
     assert noisy > 1 > sure
 
 
+def test_categories_count_equally_whatever_their_size_and_missing_verdicts_leave_both_sums():
+    rows = group(met=[[1, 0, 1, 0], [None, 1, None, 0]], w=[[3, 1, 1, 7]] * 2, kind=[[0, 0, 0, 1]] * 2)
+    assert values(pow3r(*RUBRIC), rows) == pytest.approx([(4 / 5 + 0) / 2, (1 + 0) / 2])
+    rows = group(met=[[1, 0, 1, None]], w=[[3, 1, 1, 7]], kind=[[0, 0, 0, 1]])
+    assert values(pow3r(*RUBRIC), rows) == pytest.approx([4 / 5])
+
+
+def test_an_epoch_is_paid_with_the_factors_stored_before_it_and_its_scale_drifts_from_the_base():
+    first, factors = pow3r(*RUBRIC), pow3r_factors(*RUBRIC, OLD)
+    stored = np.reshape(values(factors, POW3R_ROWS), (4, 2)).tolist()
+    visited = [{**row, "old": old} for row, old in zip(POW3R_ROWS, stored, strict=True)]
+    assert values(first, POW3R_ROWS)[1] == pytest.approx(5 / 6)
+    assert values(pow3r(*RUBRIC, OLD), visited)[1] == pytest.approx(0.497312, abs=5e-7)
+    assert values(first, visited)[1] == pytest.approx(5 / 6)  # for evaluation: never the factors
+
+
 # HARMO.
 
 
@@ -126,6 +155,12 @@ def test_items_that_no_rule_can_check_are_scored_by_the_model():
     assert values(expr, scored) == pytest.approx([1.8, 0.2])
     above = harmo(C("ok"), C("rm"), C("rule"), C("form"), C("n"), threshold=0.5)
     assert values(above, scored) == pytest.approx([1.8, -0.3])
+
+
+def test_a_part_on_a_larger_scale_swallows_the_others():
+    expr = harmo(C("ok"), C("rm"), C("rule"), C("form"), C("n"))
+    rows = group(ok=[None] * 2, rm=[8.0, 2.0], rule=[0, 0], form=[0, 1], n=[10, 10])
+    assert values(gd.credit.group_relative(expr, scale="none"), rows) == [2.5, -2.5]  # the format does not show
 
 
 # G-RA.
@@ -152,6 +187,18 @@ def test_behind_a_gate_that_nobody_passes_the_dense_part_is_never_used():
     strict, scheduled = (gated_accumulation([C("out"), C("form")], g) for g in (0.0, -1.0))
     assert values(gd.credit.group_relative(strict), rows) == [0, 0, 0]
     assert values(gd.credit.group_relative(scheduled), rows)[2] > 1
+
+
+def test_the_comparison_is_strict_and_the_reward_jumps_at_a_gate():
+    expr = gated_accumulation([C("out"), C("steps")], 0.5)
+    rows = [{"out": out, "steps": 1.0} for out in (0.5, 0.5 + 1e-9)]
+    assert values(expr, rows) == pytest.approx([0.5, 1.5])
+
+
+def test_an_unknown_behind_a_shut_gate_does_not_count_and_an_unknown_gate_does():
+    expr = gated_accumulation([C("out"), C("form"), C("steps")])
+    rows = [{"out": -1, "form": None}, {"out": 1, "form": None, "steps": 1}, {"out": None, "form": 1, "steps": 1}]
+    assert values(expr, rows) == [-1.0, None, None]
 
 
 # HERO.
@@ -199,6 +246,18 @@ def test_dividing_by_the_deviation_cancels_a_weight_on_the_reward():
     assert values(gd.credit.group_relative(weighted), rows) == values(gd.credit.group_relative(plain), rows)
 
 
+def test_the_builder_weighs_the_banded_quality_by_the_spread_of_the_prompt():
+    expr = gd.method("hero-hybrid-reward", C("ok"), C("rm"))
+    rows = group(ok=[1, 1, 0, 0], rm=[2, 0.5, 1.5, -1])
+    assert values(expr, rows) == pytest.approx(np.multiply(1.7, [1.05, 0.95, 0.05, -0.05]))  # alone: sigma = sigma_bar
+    flat = [{**row, "prompt": "q", "rm": 1.0} for row in rows]
+    spread = np.std([2, 0.5, 1.5, -1])
+    high, low = (0.4 + 2.6 / (1 + math.exp(-6 * off)) for off in (spread / 2, -spread / 2))
+    assert values(expr, [*rows, *flat]) == pytest.approx(
+        [*np.multiply(high, [1.05, 0.95, 0.05, -0.05]), low, low, 0, 0]
+    )
+
+
 # Gated aggregation.
 
 FLOOR, BEHAVIOUR = [C(n) for n in ("s1", "s2", "s3")], {"rich": C("b1"), "short": C("b2")}
@@ -236,6 +295,24 @@ def test_no_bottom_line_is_no_floor_but_no_behaviour_is_an_error():
             gated_aggregation(FLOOR, behaviour, weights)
 
 
+def test_among_many_bottom_lines_one_failure_hurts_less_unless_delta_is_small():
+    names = [f"s{i}" for i in range(10)]
+    row = [{**dict.fromkeys(names, 1), "s9": 0, "b1": 1}]
+    assert values(gated_aggregation([C(n) for n in names], [C("b1")]), row) == pytest.approx([0.6303298], abs=5e-8)
+    assert values(gated_aggregation([C(n) for n in names], [C("b1")], delta=1e-9), row)[0] < 0.13
+
+
+def test_the_product_shrinks_the_spread_of_a_bad_group():
+    expr = gated_aggregation(FLOOR, BEHAVIOUR)
+    good, bad = ([*searched(1, 1, s, b=(0.9, 0.9)), *searched(1, 1, s, b=(0.1, 0.1))] for s in (1, 0))
+    assert np.ptp(values(expr, bad)) == pytest.approx(0.2147301 * np.ptp(values(expr, good)), abs=1e-7)
+
+
+def test_the_evidence_names_the_blocking_criterion():
+    told = gated_aggregation(FLOOR, BEHAVIOUR).score(searched(1, 0.2, 1)).explain(0)
+    assert told.parts[0].evidence == {"weakest_part": 1}
+
+
 # Process models.
 
 QUALITY = [C(n) for n in ("syn", "prag", "sem")]
@@ -253,3 +330,9 @@ def test_valid_models_get_their_quality_and_invalid_ones_the_penalty_per_functio
 def test_a_valid_model_of_quality_zero_stays_zero_and_a_failed_metric_is_unknown():
     rows = [{"ok": 1, "syn": 0, "prag": 0, "sem": 0}, {"ok": 1, "syn": 0.5, "prag": None, "sem": 0.5}]
     assert values(bpmn(C("ok"), QUALITY), rows) == [0.0, None]
+
+
+def test_an_invalid_model_can_be_worth_nothing_and_without_a_reference_there_are_two_functions():
+    rows = [{"ok": 0}, {**MODEL, "ok": None}]
+    assert values(bpmn(C("ok"), QUALITY, penalty=0.0), rows) == [0.0, None]
+    assert values(bpmn(C("ok"), QUALITY[:2], (3, 1)), [MODEL, rows[0]]) == pytest.approx([3.3, -4.0])

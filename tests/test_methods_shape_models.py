@@ -14,7 +14,7 @@ from guerdon.methods.gpm import gpm
 from guerdon.methods.irrl import irrl
 from guerdon.methods.par import par
 from guerdon.methods.uncertainty import uncertainty_aware
-from method_rows import group, values
+from method_rows import group, values, with_tokens
 from shape_strategies import UNIT, given
 
 C = gd.column
@@ -75,6 +75,18 @@ def test_pairs_of_different_prompts_are_not_compared():
     assert agreement == PairAgreement(1.0, 0.0)
 
 
+def test_a_cluster_can_be_paid_by_the_mean_of_its_members():
+    rows = group(passes=passes_with(MEANS))
+    paid = discretised(C("passes", axis="pass"), values="mean")
+    assert values(paid, rows) == pytest.approx([1.05, 1.05, 1.05, 2.02, 2.02])
+
+
+def test_a_score_that_cannot_tell_better_from_worse_does_not_discriminate():
+    rows = group(s=[1.0, 1.0, 2.0], q=[0, 1, 2])
+    agreement = pair_agreement(C("s").score(rows).framed, C("q").score(rows).framed)
+    assert agreement == PairAgreement(2 / 3, None)
+
+
 # Internally rewarded RL.
 
 
@@ -98,6 +110,18 @@ def test_the_logarithm_amplifies_the_noise_of_an_immature_discriminator():
     assert log_variance == pytest.approx(3.470, abs=5e-4)
     assert variance == pytest.approx(0.00338, abs=5e-6)
     assert log_variance > 100 * variance
+
+
+def test_below_chance_nothing_is_told_apart_and_the_range_is_that_of_gains():
+    assert values(irrl(C("q"), 0.1), [{"q": 0.01}, {"q": 0.09}]) == [0.0, 0.0]
+    assert irrl(C("q", range=(0, 1)), 0.1).range == gd.Interval(0.0, 0.9)
+
+
+def test_a_prior_that_is_not_that_of_the_labels_turns_a_gain_into_a_loss():
+    assert values(irrl(C("q"), C("p"), form="linear"), [{"q": 0.3, "p": 0.1}, {"q": 0.3, "p": 0.5}]) == pytest.approx(
+        [0.2, -0.2]
+    )
+    assert values(irrl(C("q"), C("p"), form="log"), [{"q": 0.3, "p": 0.0}]) == [None]
 
 
 # PAR.
@@ -162,6 +186,31 @@ def test_bounded_shaping_slows_hacking_of_a_proxy_down():
     assert after(shaped) == pytest.approx(-0.713, abs=1e-3)
 
 
+def test_tokens_get_the_reward_at_the_last_one_and_their_kl_term_everywhere():
+    tokens = par(C("r"), REFS, log_ratio=C("ratio", axis="token"))
+    row = {"r": 1.0, "refs": [0.5], **with_tokens([2, 1]), "ratio": [1.0, -2.0, 0.5]}
+    assert values(tokens, [row]) == pytest.approx([-0.005, 0.01, 0.6224593 - 0.0025])
+    assert values(par(C("r"), REFS, log_ratio=C("ratio", axis="token"), kl=0.0), [row]) == pytest.approx(
+        [0.0, 0.0, 0.6224593]
+    )
+    assert values(tokens, [{**row, "ratio": [1.0, None, 0.5]}, {**row, "refs": []}]) == [None] * 6
+
+
+def test_the_shaped_score_neither_over_nor_underflows():
+    assert values(par(C("r"), REFS), [{"r": r, "refs": [0]} for r in (-1e300, 1e300, 0)]) == [0.0, 1.0, 0.5]
+
+
+def test_running_forms_divide_by_one_at_first_and_move_with_what_they_see():
+    equal = [{"r": 2.0}, {"r": 2.0}]
+    assert values(par(C("r"), REFS, form="zscore"), equal) == [0.0, 0.0]
+    clipped, session = par(C("r"), REFS, form="running-clip"), gd.Session()
+    assert values(clipped, [{"r": 1.0}, {"r": 2.0}], session=session) == [1.0, 2.0]
+    assert values(clipped, [{"r": 3.0}], session=session) == pytest.approx([2 + 0.8164966])  # 3 before, 2.82 now
+    moving, session = par(C("r"), REFS, form="minmax"), gd.Session()
+    seen = [values(moving, [{"r": 1.0}, {"r": r}], session=session)[0] for r in (2.0, 0.0, -8.0)]
+    assert seen == pytest.approx([0.0, 0.5, 0.9])
+
+
 # Ensembles.
 
 MEMBERS = C("members", axis="member")
@@ -203,6 +252,23 @@ def test_unscaled_members_make_the_disagreement_meaningless(scores, scale):
     off = [{"members": [s, scale * s + 1]} for s in scores]
     measured = values(gd.shape.ensemble_spread(MEMBERS), off)
     assert measured == pytest.approx([abs((scale - 1) * s + 1) * math.sqrt(0.5) for s in scores], abs=1e-9)
+
+
+def test_a_bound_needs_two_members_and_two_say_little_about_a_variance():
+    assert values(gd.shape.ensemble_lower_bound(MEMBERS), [{"members": [1]}]) == [None]
+    assert values(gd.shape.ensemble_min(MEMBERS), [{"members": [1]}]) == [1.0]
+    draws = np.random.default_rng(0).normal(0, 1, (2000, 10))
+    error = {}
+    for count in (2, 10):
+        spread = values(gd.shape.ensemble_spread(MEMBERS), [{"members": row[:count].tolist()} for row in draws])
+        error[count] = np.std(np.square(spread))
+    assert error[2] == pytest.approx(math.sqrt(2), abs=0.15)  # of a variance of 1
+    assert error[10] == pytest.approx(math.sqrt(2 / 9), abs=0.05)
+
+
+def test_an_error_that_all_members_share_shows_in_no_spread():
+    wrong_alike = [{"members": [1, 2, 3]}, {"members": [101, 102, 103]}]
+    assert values(gd.shape.ensemble_spread(MEMBERS), wrong_alike) == [1.0, 1.0]
 
 
 # GPM.
@@ -247,3 +313,27 @@ def test_bradley_and_terry_can_not_fit_a_cycle_but_the_embedding_does():
     assert -np.mean(np.log(1 / (1 + np.exp(b[[1, 2, 0]] - b)))) == pytest.approx(math.log(2))
     chance = gd.shape.sigmoid(gd.shape.skew_preference(V), 10).score(group(v=at(0, 120, 240))).framed.values
     assert (chance.reshape(3, 3)[[0, 1, 2], [1, 2, 0]] > 0.5).all()
+
+
+def test_strengths_weigh_each_pair_of_coordinates():
+    # v = (1, 0, 0, 1) / sqrt(2), w = (0, 1, 1, 0) / sqrt(2): the two pairs give 1/2 and -1/2.
+    rows = group(v=[[1, 0, 0, 1], [0, 1, 1, 0]], lam=[[1.0, 0.5]] * 2)
+    assert values(gpm(V), rows) == pytest.approx([0.0, 0.0])
+    assert values(gpm(V, C("lam", axis="block")), rows) == pytest.approx([0.25, -0.25])
+
+
+def test_a_low_temperature_saturates_the_chance():
+    rows = group(v=at(0, 60))
+    sharp, soft = (values(gpm(V, probability=True, temperature=t), rows)[0] for t in (0.1, 10.0))
+    assert sharp > 0.999
+    assert 0.5 < soft < 0.53
+
+
+def test_angles_fitted_to_cyclic_preferences_reach_every_label():
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 3)
+    for _ in range(300):  # gradient of -log sigmoid(sin(b - a) / 0.1) for the pairs 1 > 2 > 3 > 1
+        slope = 1 / (1 + np.exp(np.sin(np.roll(angle, -1) - angle) / 0.1)) * np.cos(np.roll(angle, -1) - angle) / 0.1
+        angle = angle - 0.01 * (slope - np.roll(slope, 1))
+    chance = gd.shape.sigmoid(gd.shape.skew_preference(V), 10)
+    fitted = chance.score(group(v=[[math.cos(a), math.sin(a)] for a in angle])).framed.values.reshape(3, 3)
+    assert (fitted[[0, 1, 2], [1, 2, 0]] > 0.5).all()

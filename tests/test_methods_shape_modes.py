@@ -48,6 +48,12 @@ def test_whoever_splits_the_steps_controls_the_reward():
     assert same_quality[0] < same_quality[1] < same_quality[2]
 
 
+def test_a_chain_too_long_for_its_ramp_is_unknown_not_infinite():
+    scored = pspo(C("p", axis="step")).score([{"p": [1.0] * 8000}])
+    assert scored.unknown == {"not a finite number": 1}
+    assert values(pspo(C("p", axis="step"), form="weibull"), [{"p": [1.0] * 8000}]) == [0.0]
+
+
 # Routing by mode.
 
 ROUTED = routed(C("mode"), {"common": C("c")}, [{}, {"knee": C("k"), "arm": C("a")}, {"stride": C("s")}])
@@ -72,6 +78,17 @@ def test_the_weight_of_an_inactive_term_changes_nothing():
         routed(C("mode"), {"common": C("c")}, terms, {"strode": 1.0})
 
 
+def test_the_reward_jumps_where_the_mode_changes():
+    path = [{**STEP, "mode": m} for m in (1, 1, 2, 2)]
+    assert values(ROUTED, path) == pytest.approx([1.3, 1.3, 3.0, 3.0])
+
+
+def test_modes_on_different_scales_can_be_brought_to_one():
+    rows = [{**STEP, "prompt": "p", "mode": m, "k": k, "s": 100 * k} for m in (1, 2) for k in (0.2, 0.4)]
+    assert np.ptp(values(ROUTED, rows)[2:]) == pytest.approx(100 * np.ptp(values(ROUTED, rows)[:2]))
+    assert values(gd.shape.minmax(ROUTED, within=C("mode")), rows) == pytest.approx([0, 1, 0, 1])
+
+
 # Self-paced.
 
 
@@ -83,6 +100,43 @@ def test_weight_moves_on_as_the_leading_term_is_mastered():
     competence = next(iter(session.state.values()))["competence"]
     assert competence > 0.75
     assert seen[0] > seen[-1]  # the hard term weighs more, and scores 0
+
+
+@pytest.mark.parametrize(
+    ("competence", "weights"),
+    [
+        (0.2, (0.595752, 0.399345, 0.004903)),
+        (0.5, (0.106507, 0.786986, 0.106507)),
+        (0.8, (0.004903, 0.399345, 0.595752)),
+    ],
+)
+def test_the_weights_at_a_competence(competence, weights):
+    parts = [C(n).score([{n: 1.0}]).framed for n in "abc"]
+    mixed, state = gd.shape.self_paced.function(parts, state={"competence": competence})
+    assert [mixed.evidence[0][str(j)] for j in range(3)] == pytest.approx(weights, abs=5e-7)
+    assert state["competence"] > competence  # 1 was reached in the leading part
+    floored = gd.shape.pace_weights(competence, (0.0, 0.5, 1.0), 0.25, 0.05)
+    assert floored.min() >= 0.05
+    assert floored.sum() == pytest.approx(1.0)
+
+
+def test_the_competence_never_falls_and_stalls_where_the_leading_part_saturates():
+    expr, session = self_paced_grpo([C("a"), C("b"), C("c")], rate=0.5), gd.Session()
+
+    def after(level, times):
+        for _ in range(times):
+            expr.score([{"a": level, "b": level, "c": level}], session=session)
+        return next(iter(session.state.values()))["competence"]
+
+    reached = after(0.6, 30)
+    assert reached == pytest.approx(0.6)  # never the hard part, which leads above 0.75
+    assert after(0.0, 5) == reached
+
+
+def test_weights_are_frozen_while_a_batch_is_scored_whatever_its_groups():
+    rows = [{"prompt": p, "a": 1.0, "b": 0.5, "c": 0.0} for p in "xxyy"]
+    assert len(set(values(self_paced_grpo([C("a"), C("b"), C("c")]), rows))) == 1
+    assert values(self_paced_grpo([C("a"), C("b"), C("c")]), [{"a": 1.0, "b": None, "c": 0.0}]) == [None]
 
 
 # ToolRL.

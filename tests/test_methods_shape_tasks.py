@@ -67,6 +67,19 @@ def test_whitening_couples_the_prompts_of_a_batch():
     assert values(expr, one)[0] != pytest.approx(values(expr, [*one, *other])[0])
 
 
+def test_a_question_with_two_parents_needs_both_or_either():
+    answers, graph, row = C("yes", axis="question"), [[], [], [0, 1]], [{"yes": [1, 0, 1]}]
+    assert values(checklist(answers, parents=graph), row) == pytest.approx([1 / 3])
+    assert values(checklist(answers, parents=graph, need="any"), row) == pytest.approx([2 / 3])
+
+
+def test_a_missing_root_leaves_an_early_policy_without_signal():
+    answers, deep = C("yes", axis="question"), [[], [0], [0], [0]]
+    rows = group(yes=[[0, 1, 1, 1], [0, 0, 0, 0], [0, 1, 0, 0]])
+    assert values(gd.credit.group_relative(checklist(answers, parents=deep)), rows) == [0.0] * 3
+    assert values(gd.credit.group_relative(answers.mean()), rows)[0] > 1
+
+
 # FaithRL.
 
 FAITH = faithrl(C("ok"), C("idk"), C("answerable"), base_correct=0.6, base_wrong=0.3)
@@ -104,6 +117,18 @@ def test_rates_of_zero_are_lifted_and_impossible_ones_refused():
 
 def test_a_verdict_that_is_missing_is_unknown():
     assert values(FAITH, outcomes((None, 0, 1), (None, 1, 1), (1, None, 1))) == [None, 0, None]
+
+
+def test_the_base_models_own_mix_of_outcomes_earns_nothing():
+    rows = outcomes(*[(1, 0, 1)] * 6, *[(0, 0, 1)] * 3, (0, 1, 1))
+    assert sum(values(FAITH, rows)) == pytest.approx(0.0)
+
+
+def test_the_answer_keeps_its_whole_advantage():
+    steps = modulated(C("a"), C("ok", axis="step"), C("end", axis="step"))
+    rows = [{"a": a, "ok": [1, 0, 0], "end": [0, 0, 1]} for a in (1.0, -1.0)]
+    assert values(steps, rows) == pytest.approx([1.0, 0.75, 1.0, -0.75, -1.0, -1.0])
+    assert values(modulated(C("a"), C("ok", axis="step")), [{"a": 1.0, "ok": [None, 1]}]) == [None, 1.0]
 
 
 # FIRM.
@@ -146,6 +171,10 @@ def test_the_guarded_sum_drops_consistency_at_the_threshold():
     assert values(firm_guarded(C("e"), C("c")), rows) == pytest.approx([0.125, 0.75])
 
 
+def test_a_base_of_zero_takes_the_bonus_away_and_its_differences_with_it():
+    assert values(firm(C("e"), C("c")), [{"e": 0.0, "c": c} for c in (0.0, 0.5, 1.0)]) == [0.0] * 3
+
+
 # CaRL.
 
 DONE, HIT = C("done", axis="step"), C("hit", axis="step")
@@ -170,6 +199,18 @@ def test_waiting_and_going_back_and_forth_earn_nothing():
 
 def test_a_factor_of_zero_kills_the_signal():
     assert values(carl(DONE, [C("f", axis="step")]), [{"done": [50, 100], "f": [0, 0]}]) == [0, 0]
+
+
+def test_only_a_discount_urges():
+    quick, slow = {"done": [50, 100]}, {"done": [50, 50, 50, 50, 100]}
+    assert values(carl(DONE).sum(), [quick, slow]) == [100, 100]
+    first = values(gd.credit.returns(carl(DONE), gamma=0.9), [quick, slow])
+    assert first[0] > first[2]
+
+
+def test_an_unknown_reading_is_unknown_and_leaves_the_rest_of_the_route():
+    assert values(carl(DONE), [{"done": [10, None, 30]}]) == [10, None, 20]
+    assert values(carl(DONE, (), HIT), [{"done": [10, 20, 30], "hit": [0, None, 0]}]) == [10, None, None]
 
 
 # AlphaAlign.
@@ -218,6 +259,13 @@ def test_the_reward_model_is_asked_about_benign_prompts_only():
     assert set(seen) == {"good"}
 
 
+def test_a_wrong_label_of_the_prompt_inverts_the_signal():
+    rows = [{"prompt": "p", "form": 1, "refused": r, "harmful": h, "rm": 1} for h in (0, 1) for r in (0, 1)]
+    complied, refused, harm_done, refused_harm = values(ALIGN, rows)
+    assert complied > refused
+    assert harm_done < refused_harm
+
+
 # Sweet Spot Learning.
 
 
@@ -254,3 +302,18 @@ def test_clicks_are_measured_in_units_of_the_box():
     columns = [C(n) for n in ("x", "y", "cx", "cy", "w", "h")]
     row = {"x": 20, "y": 0, "cx": 0, "cy": 0, "w": 20, "h": 10}
     assert values(click_closeness(*columns), [row]) == pytest.approx([0.606531], abs=5e-7)
+
+
+def test_cells_that_the_task_gives_away_are_left_out_of_the_share():
+    match, free = C("match", axis="cell"), C("free", axis="cell")
+    rows = [{"ok": 0, "match": [1, 1, 1, 0, 0], "free": [0, 0, 0, 1, 1]}]
+    copied = ssl(C("ok"), match.mean())
+    earned = ssl(C("ok"), gd.shape.only(match, where=free).mean(missing="skip"))
+    assert values(copied, rows) == [0.375]
+    assert values(earned, rows) == [0.0]
+
+
+def test_a_box_without_a_side_has_no_closeness():
+    columns = [C(n) for n in ("x", "y", "cx", "cy", "w", "h")]
+    row = {"x": 20, "y": 0, "cx": 0, "cy": 0, "w": 0, "h": 10}
+    assert values(click_closeness(*columns), [row]) == [None]
