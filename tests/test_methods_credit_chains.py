@@ -91,6 +91,52 @@ def test_vgpo_still_learns_where_the_group_agrees_and_plain_grpo_does_not():
     assert scored(vgpo(S), one(0.0, 0.0) * 2).tolist() == [0.0] * 4
 
 
+def test_densegrpo_of_all_columns_recomputed():
+    out = scored(gd.method("densegrpo-stepwise-gain", S, gd.column("start")), chains()).reshape(3, 3)
+    gains = np.array([[0.1, 0.2, 0.3], [0.2, -0.05, 0.15], [0.0, 0.1, -0.1]])
+    assert out == pytest.approx((gains - gains.mean(axis=0)) / gains.std(axis=0))
+
+
+def test_turning_rewards_no_longer_add_up_to_the_change():
+    path = (0.46, 0.55, 0.53, 0.60)
+    assert turning(*path, start=0.50, final=0.60).sum() == pytest.approx(0.15)  # the change is 0.10
+    assert np.diff([0.50, *path]).sum() == pytest.approx(0.10)
+
+
+def test_a_flat_step_neither_turns_nor_lets_the_next_one_turn():
+    assert turning(0.50, 0.55, 0.60, start=0.50, final=0.60) == pytest.approx([0.0, 0.05, 0.05])
+    assert turning(0.45, 0.45, 0.55, start=0.50, final=0.60) == pytest.approx([-0.05, 0.0, 0.10])
+
+
+def test_noise_in_the_scores_makes_a_turning_point():
+    steady, noisy = (turning(*path, start=0.5, final=0.9) for path in ((0.5, 0.6, 0.7, 0.9), (0.5, 0.49, 0.7, 0.9)))
+    assert steady == pytest.approx([0.0, 0.1, 0.1, 0.2])
+    assert noisy == pytest.approx([0.0, -0.01, 0.41, 0.2])
+
+
+def test_anything_unknown_leaves_the_whole_chain_unknown():
+    data = [
+        {"prompt": "p", "s": s, "a": a, "z": z} for s, a, z in (([0.1, None], 0, 1), ([0.1], None, 1), ([0.1], 0, None))
+    ]
+    out = turning_rewards(S, gd.column("a"), gd.column("z")).score(data).scores
+    assert not out.known.any()
+    assert [out.reason(i) for i in (0, 2, 3)] == [
+        "step 1: column 's' is missing", "column 'a' is missing", "column 'z' is missing"
+    ]  # fmt: skip
+
+
+def test_negative_scores_break_the_weights_of_vgpo_and_a_shift_moves_its_gradient():
+    mixed = one(1.0, -1.0, 0.101) * 2
+    assert scored(gd.credit.returns(S, gamma=0.9), mixed)[0] > 0 > scored(vgpo(S), mixed)[0]  # a good step pushed down
+    low, high = ([{"prompt": "p", "s": [x + c]} for x in (0.2, 0.4)] for c in (0.0, 5.0))
+    assert scored(vgpo(S), low).sum() == pytest.approx(0.06)
+    assert scored(vgpo(S), high).sum() == pytest.approx(1.06)  # no baseline takes it away
+
+
+def test_vgpo_pushes_a_group_that_is_all_right_up_for_ever():
+    assert (scored(vgpo(S), one(1.0, 1.0) * 4) > 0).all()
+
+
 # ---- TreeRPO ----
 
 

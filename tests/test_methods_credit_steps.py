@@ -8,7 +8,7 @@ from guerdon.methods.clip_delta import clip_delta
 from guerdon.methods.prorl import centred, prorl
 from guerdon.methods.pure import pure, pure_returns
 from guerdon.methods.safer_steer import survival, tcsr, turn_rewards
-from guerdon.methods.vppo import vppo
+from guerdon.methods.vppo import prefix_rewards, vppo
 from method_rows import one, with_tokens
 
 S, OK = gd.column("s", axis="step"), gd.column("ok")
@@ -88,6 +88,32 @@ def test_pure_end_to_end_is_whitened_and_unknown_for_a_single_rollout():
     assert not pure(S).score(one(0.9, 0.8)).scores.known.any()
 
 
+def test_the_builder_gives_the_catalogues_advantages_of_a_group_of_two():
+    data = one(0.9, -0.8, 0.0) + one(0.2, 0.2, 0.2, 0.2)
+    out = scored(gd.method("pure-min-form", S, strict=True, width=4, whiten=False), data)
+    assert out == pytest.approx([-1, -1, -0.2, 0.6, 0.6, 0.6, 0.6])
+
+
+def test_all_tokens_of_a_step_hold_its_return_so_none_after_the_last_reward_is_zero():
+    data = [with_tokens([2, 3], s=[0.9, 0.4]), with_tokens([1], s=[0.6])]
+    out = scored(pure(S, tokens=TOKEN, strict=True, width=5, whiten=False), data)
+    assert out == pytest.approx([0.4 - 0.6 / 5] * 5 + [0.6 - 0.4])
+
+
+def test_whoever_splits_a_bad_step_finer_shares_its_blame_and_a_greeting_of_one_step_has_none():
+    whole, split = one(0.9, -0.8), one(0.9, 0.1, -0.8)
+    assert scored(pure_returns(S, strict=True), whole).tolist() == [-0.8, -0.8]
+    assert scored(pure_returns(S, strict=True), split).tolist() == [-0.8, -0.8, -0.8]
+    assert scored(pure_returns(S, strict=True), one(0.7)).tolist() == [0.7]
+
+
+def test_an_unknown_step_leaves_its_rollout_unknown_and_out_of_the_others_baseline():
+    data = one(0.9, None) + one(0.5) + one(0.3)
+    out = pure(S, strict=True, width=1, whiten=False).score(data).scores
+    assert out.known.tolist() == [False, False, True, True]
+    assert out.values[2:] == pytest.approx([0.2, -0.2])
+
+
 # ---- Clip and Delta ----
 
 
@@ -120,6 +146,25 @@ def test_clip_and_delta_chain_and_single_steps_get_zero():
 def test_a_discount_below_one_breaks_the_telescoping():
     out = scored(gd.credit.returns(clip_delta(S, weight=1.0), gamma=0.9), one(*P))
     assert out[0] != pytest.approx(0.9)
+
+
+def test_clip_makes_a_shorter_chain_pay_even_where_its_steps_are_no_better():
+    clip = clip_delta(S, threshold=0.7, delta=False, weight=1.0)
+    long, short = one(0.6, 0.6, 0.6, 0.9), one(0.6, 0.9)
+    assert scored(clip, long).sum() < scored(clip, short).sum() < 0
+
+
+def test_a_threshold_off_the_scale_of_the_scores_punishes_all_steps_or_none():
+    percent, signed = one(90, 40, 70), one(0.2, -0.6, 0.0)  # on 0..100 and on -1..1
+    clip = clip_delta(S, threshold=0.7, delta=False, weight=1.0)
+    assert scored(clip, percent).tolist() == [0.0, 0.0, 0.0]
+    assert scored(clip, signed) == pytest.approx([-0.5, -1.3, -0.7])
+
+
+def test_the_outcome_is_paid_on_the_last_step_with_a_small_weight_of_the_process():
+    assert scored(gd.method("clip-delta-process-reward", S, OK), one(*P, ok=1)) == pytest.approx([0.05, -0.03, 0.07, 1])
+    assert not clip_delta(S, OK).score(one(0.9, None, 0.7, ok=1)).scores.known.any()
+    assert not clip_delta(S, OK).score(one(0.9, 0.7, ok=None)).scores.known.any()
 
 
 # ---- VPPO ----
@@ -164,6 +209,34 @@ def test_vppo_all_wrong_groups_learn_and_all_right_ones_do_not():
     right = [with_tokens([2], s=[0.1], ok=1, c=0), with_tokens([3], s=[0.1], ok=1, c=0)]
     assert np.ptp(vppo(OK, S, TOKEN, gd.column("c")).score(wrong).scores.values) > 0
     assert vppo(OK, S, TOKEN, gd.column("c")).score(right).scores.values.tolist() == [0.0] * 5
+
+
+def test_a_fraction_of_a_token_is_none():
+    # A tenth of 15 tokens: 1.5 of the 5 before the wrong step, of which 3.5 are left.
+    data = [with_tokens([5, 10], s=[0.9, 0.1], ok=0, c=1.5), with_tokens([1], s=[0.9], ok=1, c=0)]
+    out = scored(vppo(OK, S, TOKEN, gd.column("c")), data)
+    mean = (0.5 * 3 / 15 + 1) / 2
+    assert out[:15] == pytest.approx([0.5 - mean] * 3 + [-mean] * 12)
+
+
+def test_as_rewards_the_prefix_is_paid_at_its_last_token():
+    out = np.split(scored(prefix_rewards(OK, S, TOKEN, gd.column("c")), vppo_data()), [10, 110, 130])
+    assert [np.flatnonzero(part).tolist() for part in out] == [[9], [39], [], [9]]
+    assert [part.sum() for part in out] == [1.0, 0.5, 0.0, 1.0]
+
+
+def test_an_error_that_the_model_finds_too_late_pays_the_wrong_step_before_it():
+    true, late = (with_tokens([2, 2, 2], s=s, ok=0, c=0) for s in ([0.9, 0.1, 0.1], [0.9, 0.9, 0.1]))
+    right = with_tokens([2], s=[0.9], ok=1, c=0)
+    first, later = (scored(vppo(OK, S, TOKEN, gd.column("c")), [row, right])[:6] for row in (true, late))
+    assert first[2] < first[0]
+    assert later[2] == later[0] > later[4]
+
+
+def test_only_wrong_rollouts_need_step_scores_and_an_unknown_one_is_unknown():
+    data = [with_tokens([2], s=[None], ok=1, c=0), with_tokens([2], s=[None], ok=0, c=0), *vppo_data()[1:]]
+    out = vppo(OK, S, TOKEN, gd.column("c")).score(data).scores
+    assert out.known[:4].tolist() == [True, True, False, False]
 
 
 # ---- ProRL ----
@@ -218,6 +291,20 @@ def test_prorl_end_to_end():
     assert scored(ends, data) == pytest.approx(scored(gd.credit.end_advantage(S, limit=3), z))
 
 
+def test_rewards_of_positive_mean_favour_long_paths_until_they_are_centred():
+    data = [{"prompt": "p", "s": [0.5, 0.4, 0.6, 0.5]}, {"prompt": "p", "s": [0.5]}]
+    raw, centred_sum = scored(S.sum(), data), scored(centred(S).sum(), data)
+    assert raw[0] > 3 * raw[1]
+    assert centred_sum == pytest.approx([0.0, 0.0], abs=1e-12)
+
+
+def test_a_mean_that_takes_in_hallucinated_items_is_biased():
+    data = [{"s": [1.0, 3.0, -100.0], "real": [1, 1, 0]}]
+    real = scored(centred(S, gd.column("real", axis="step")), data)[:2]
+    assert real.mean() == pytest.approx(0.0)
+    assert scored(centred(S), data)[:2].mean() > 0.5
+
+
 # ---- SaFeR-Steer ----
 
 
@@ -247,3 +334,25 @@ def test_missing_turns_are_left_out_and_none_left_is_unknown():
 def test_survival_keeps_the_last_state_of_ended_dialogues():
     safe = S.score([{"s": [1, 0, 1]}, {"s": [1]}, {"s": [1, 1, 1]}, {"s": [1, None]}]).framed
     assert survival(safe) == pytest.approx([1.0, 2 / 3, 2 / 3])
+
+
+def test_the_published_weights_are_three_and_seven_tenths_not_four_and_six():
+    out = scored(gd.method("safer-steer-tcsr", S), one(1.0, 0.0))[0]
+    assert out == pytest.approx(0.35)
+    assert out != pytest.approx(0.4 * 0.0 + 0.6 * 0.5)
+    with pytest.raises(ValueError, match="choose one of"):
+        tcsr(S, aggregate="linear")  # weights 1..T overfit the last turn: not offered
+
+
+def test_one_error_of_the_judge_weighs_more_by_the_minimum_than_by_the_mean_on_a_long_dialogue():
+    right, misjudged = one(*[1.0] * 10), one(*[1.0] * 9, 0.0)
+    by_minimum = scored(tcsr(S), right)[0] - scored(tcsr(S), misjudged)[0]
+    by_mean = scored(tcsr(S, aggregate="mean"), right)[0] - scored(tcsr(S, aggregate="mean"), misjudged)[0]
+    assert (by_minimum, by_mean) == (pytest.approx(0.37), pytest.approx(0.1))
+
+
+def test_dialogues_are_compared_with_the_population_deviation_and_those_without_a_turn_left_out():
+    data = [{"prompt": "p", "s": s} for s in ([1.0], [0.0], [None], [])]
+    out = gd.credit.group_relative(tcsr(S), eps=1e-6).score(data).scores
+    assert out.values[:2] == pytest.approx([0.5 / (0.5 + 1e-6), -0.5 / (0.5 + 1e-6)], abs=1e-12)
+    assert out.known.tolist() == [True, True, False, False]
