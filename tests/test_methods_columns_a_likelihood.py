@@ -12,18 +12,10 @@ from guerdon.methods.confclip import confclip, mean_confidence
 from guerdon.methods.longtracerl import entity_share, f_beta, longtracerl, longtracerl_chunks, norm
 from guerdon.methods.p2s import faithful_steps, gold_chain, p2s, path_faithfulness
 from guerdon.methods.variance_profile import guarded_zscore
+from method_rows import group, values
 
 C = gd.column
 OK = C("ok")
-
-
-def values(expr, rows):
-    return [None if math.isnan(v) else float(v) for v in expr.score(rows).values]
-
-
-def group(**columns):
-    """The rollouts of one prompt."""
-    return [{"prompt": "p", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
 
 
 # ---- P2S ----

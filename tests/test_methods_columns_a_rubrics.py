@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -13,18 +11,10 @@ from guerdon.methods.metacognition import metacognition
 from guerdon.methods.openrs import CORE, FATAL, HIGHLIGHT, IMPORTANT, both_orders, comparison_score, openrs
 from guerdon.methods.rlcer import rlcer, rlcer_writer, valid_criteria
 from guerdon.methods.rlr3 import additional_share, rlr3, rlr3_advantage
+from method_rows import group, values
 
 C = gd.column
 OK, MET, W = C("ok"), C("met", axis="criterion"), C("w", axis="criterion")
-
-
-def values(expr, rows):
-    return [None if math.isnan(v) else float(v) for v in expr.score(rows).values]
-
-
-def group(**columns):
-    """The rollouts of one prompt."""
-    return [{"prompt": "p", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
 
 
 # ---- metacognition as reward ----

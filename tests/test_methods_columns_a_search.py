@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import permutations
 
 import numpy as np
@@ -14,23 +13,11 @@ import guerdon as gd
 from guerdon.methods.lets import document_columns, lets, lets_outcome, search_factor, search_worth
 from guerdon.methods.prorag import prorag, prorag_outcome, prorag_step
 from guerdon.shape._assignment import best_assignment
+from method_rows import values, with_tokens
 
 C = gd.column
 R, S = C("r"), C("s", axis="step")
 TOKEN = C("logprobs", axis="token")
-
-
-def values(expr, rows):
-    return [None if math.isnan(v) else float(v) for v in expr.score(rows).values]
-
-
-def tokened(step_tokens, prompt="p", **more):
-    """A rollout with steps of so many tokens each."""
-    n = sum(step_tokens)
-    return {
-        "prompt": prompt, "completion": "x" * n, "steps": ["x"] * len(step_tokens), "step_tokens": list(step_tokens),
-        "tokens": list(range(n)), "logprobs": [-1.0] * n, **more,
-    }  # fmt: skip
 
 
 # ---- LeTS ----
@@ -107,8 +94,8 @@ def test_equal_worths_and_single_searches_leave_the_advantage_as_it_is():
 
 
 def test_tokens_hold_the_advantage_of_their_turn():
-    rows = [tokened([2, 1, 1, 3], **{k: v for k, v in searched(1.0, *THREE).items() if k != "prompt"})]
-    rows += [tokened([1, 1], **{k: v for k, v in searched(0.1, ["d1"]).items() if k != "prompt"})]
+    rows = [with_tokens([2, 1, 1, 3], **{k: v for k, v in searched(1.0, *THREE).items() if k != "prompt"})]
+    rows += [with_tokens([1, 1], **{k: v for k, v in searched(0.1, ["d1"]).items() if k != "prompt"})]
     steps, tokens = (values(lets(R, DOC, TURN, S, t), rows) for t in (None, TOKEN))
     assert tokens[:7] == [steps[0]] * 2 + [steps[1], steps[2]] + [steps[3]] * 3
 
@@ -148,7 +135,7 @@ F1, FORM, GEN = C("f1"), C("form"), C("gen", axis="token")
 
 
 def test_outcome_and_step_advantages_add_on_generated_tokens():
-    rows = [tokened([2, 1], r=3, s=[1.8, 1.5], gen=[1] * 3), tokened([2, 1], r=1, s=[1.2, -1.0], gen=[1] * 3)]
+    rows = [with_tokens([2, 1], r=3, s=[1.8, 1.5], gen=[1] * 3), with_tokens([2, 1], r=1, s=[1.2, -1.0], gen=[1] * 3)]
     outcome = credit_of(rows)
     assert outcome == pytest.approx([0.707057, -0.707057], abs=1e-6)
     tokens = np.array([1.8, 1.8, 1.5, 1.2, 1.2, -1.0])
@@ -172,34 +159,34 @@ def test_outcome_and_step_scores():
 
 
 def test_retrieved_tokens_get_zero_and_move_no_statistic():
-    rows = [tokened([2, 1], r=3, s=[1.8, 1.5], gen=[1] * 3), tokened([2, 1], r=1, s=[1.2, -1.0], gen=[1] * 3)]
-    longer = [tokened([2, 1, 3], r=3, s=[1.8, 1.5, -9.0], gen=[1] * 3 + [0] * 3), rows[1]]
+    rows = [with_tokens([2, 1], r=3, s=[1.8, 1.5], gen=[1] * 3), with_tokens([2, 1], r=1, s=[1.2, -1.0], gen=[1] * 3)]
+    longer = [with_tokens([2, 1, 3], r=3, s=[1.8, 1.5, -9.0], gen=[1] * 3 + [0] * 3), rows[1]]
     got = values(prorag(R, S, GEN), longer)
     assert got[3:6] == [0.0] * 3
     assert got[:3] + got[6:] == pytest.approx(values(prorag(R, S, GEN), rows))
 
 
 def test_long_steps_weigh_more_in_the_statistics():
-    rows = [tokened([1], r=1, s=[1.0], gen=[1]), tokened([9], r=1, s=[0.0], gen=[1] * 9)]
+    rows = [with_tokens([1], r=1, s=[1.0], gen=[1]), with_tokens([9], r=1, s=[0.0], gen=[1] * 9)]
     got = values(prorag(R, S, GEN, beta=1.0), rows)
     assert got[0] == pytest.approx(3.0)
     assert got[1] == pytest.approx(-1 / 3)
 
 
 def test_a_malformed_step_dominates_the_shared_scale():
-    fine, broken = [tokened([1, 1], r=1, s=s, gen=[1, 1]) for s in ([1.9, 1.1], [-1.5, 1.1])]
+    fine, broken = [with_tokens([1, 1], r=1, s=s, gen=[1, 1]) for s in ([1.9, 1.1], [-1.5, 1.1])]
     got = values(prorag(R, S, GEN, beta=1.0), [fine, broken])
     assert got[0] - got[1] < 0.7 < got[1] - got[2]
 
 
 def test_a_group_of_one_or_of_equal_rewards_has_no_outcome_advantage():
-    one = [tokened([1, 1], r=3, s=[1.0, 0.0], gen=[1, 1])]
+    one = [with_tokens([1, 1], r=3, s=[1.0, 0.0], gen=[1, 1])]
     assert values(prorag(R, S, GEN), one) == pytest.approx([0.3, -0.3])
-    assert values(prorag(R, S, GEN), [tokened([1], r=3, s=[1.0], gen=[1])]) == [None]
-    flat = [tokened([2], r=3, s=[0.1], gen=[1, 1])] * 3
+    assert values(prorag(R, S, GEN), [with_tokens([1], r=3, s=[1.0], gen=[1])]) == [None]
+    flat = [with_tokens([2], r=3, s=[0.1], gen=[1, 1])] * 3
     assert values(prorag(R, S, GEN), flat) == [0.0] * 6
 
 
 def test_tokens_of_an_unknown_step_are_unknown():
-    rows = [tokened([1, 1, 1], r=1, s=[1.0, None, 0.0], gen=[1, 1, 0])] * 2
+    rows = [with_tokens([1, 1, 1], r=1, s=[1.0, None, 0.0], gen=[1, 1, 0])] * 2
     assert prorag(R, S, GEN).score(rows).scores.known.tolist() == [True, False, True] * 2

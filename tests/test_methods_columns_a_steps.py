@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -14,23 +12,11 @@ from guerdon.methods.easy_to_hard import easy_to_hard
 from guerdon.methods.perceval import penalised, perceval, span_agreement, span_mask
 from guerdon.methods.teacher_forcing import induced_reward, teacher_forcing, token_values
 from guerdon.methods.vpr import committed, vpr
+from method_rows import values, with_tokens
 
 C = gd.column
 R, OK, S = C("r"), C("ok"), C("s", axis="step")
 TOKEN = C("logprobs", axis="token")
-
-
-def values(expr, rows):
-    return [None if math.isnan(v) else float(v) for v in expr.score(rows).values]
-
-
-def tokened(step_tokens, prompt="p", **more):
-    """A rollout with steps of so many tokens each."""
-    n = sum(step_tokens)
-    return {
-        "prompt": prompt, "completion": "x" * n, "steps": ["x"] * len(step_tokens), "step_tokens": list(step_tokens),
-        "tokens": list(range(n)), "logprobs": [-1.0] * n, **more,
-    }  # fmt: skip
 
 
 # ---- VPR ----
@@ -94,7 +80,7 @@ COUNT, PAIRED = C("count", axis="step"), C("pair", axis="step")
 def test_sentences_are_rewarded_by_how_often_the_corpus_has_the_pair():
     counts = [co_occurrences("Paris", o, CORPUS) for o in ("France", "Germany", "capital")]
     assert counts == [1, 0, 1]
-    row = tokened([2, 1, 1], count=counts, a=0.5)
+    row = with_tokens([2, 1, 1], count=counts, a=0.5)
     assert values(sentence_reward(COUNT), [row]) == [0.05, -0.1, 0.05]
     assert values(corver(C("a"), COUNT, tokens=TOKEN), [row]) == pytest.approx([0.55, 0.55, 0.4, 0.55])
 
@@ -235,13 +221,13 @@ def test_good_steps_add_nothing_and_the_bonus_does_not_depend_on_length():
 
 
 def test_halves_lie_on_two_tokens_and_add_up_where_step_ends_are_neighbours():
-    row = tokened([2, 1, 2], s=[0.9, 0.6, 0.6], ok=1)
+    row = with_tokens([2, 1, 2], s=[0.9, 0.6, 0.6], ok=1)
     got = values(easy_to_hard(S, OK, TOKEN, bonus=0.0), [row])
     assert got == pytest.approx([0, -0.05, -0.05 - 0.15, -0.15, 0 + 1])
 
 
 def test_a_half_beyond_the_end_stays_on_the_last_token():
-    row = tokened([1, 2], s=[0.8, 0.3])
+    row = with_tokens([1, 2], s=[0.8, 0.3])
     got = values(easy_to_hard(S, tokens=TOKEN, bonus=0.0), [row])
     assert got == pytest.approx([-0.1, -0.1, -0.5])
     assert sum(got) == pytest.approx(0.3 - 1.0)

@@ -13,14 +13,9 @@ from guerdon.methods.acre import acre, option_shuffle_consistency, reasoning_ans
 from guerdon.methods.craft import citation_f1, craft
 from guerdon.methods.csr import answer_confidence, auroc, calibration_error, csr
 from guerdon.methods.rltr import cut_length, rltr
+from method_rows import values
 
 C = gd.column
-
-
-def values(expr, rows, **more):
-    """Every item's value in the frame's order, None where unknown."""
-    framed = expr.score(rows, **more).framed
-    return [float(v) if k else None for v, k in zip(framed.values, framed.known, strict=True)]
 
 
 # ACRE.

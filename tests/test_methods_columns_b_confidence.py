@@ -21,14 +21,9 @@ from guerdon.methods.subsearch import (
     intermediate_weight,
     subsearch,
 )
+from method_rows import values
 
 C = gd.column
-
-
-def values(expr, rows, **more):
-    """Every item's value in the frame's order, None where unknown."""
-    framed = expr.score(rows, **more).framed
-    return [float(v) if k else None for v, k in zip(framed.values, framed.known, strict=True)]
 
 
 # Spearman's correlation, and progressive confidence.

@@ -12,19 +12,9 @@ from guerdon import credit
 from guerdon.methods.diver import diver, formula_numbers, formulas, mutual_bleu, unique_share
 from guerdon.methods.herl import candidates, chosen_rewrites, herl, off_policy_weight
 from guerdon.methods.probe_penalty import fit_probe, probe_penalised
+from method_rows import group, values
 
 C = gd.column
-
-
-def values(expr, rows, **more):
-    """Every item's value in the frame's order, None where unknown."""
-    framed = expr.score(rows, **more).framed
-    return [float(v) if k else None for v, k in zip(framed.values, framed.known, strict=True)]
-
-
-def group(**columns):
-    """The rollouts of one prompt."""
-    return [{"prompt": "p", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
 
 
 # DIVER.

@@ -14,20 +14,10 @@ from guerdon.methods.birm import birm, birm_step, head_loss
 from guerdon.methods.relc import find_spans, relc, token_marks
 from guerdon.methods.reward_sql import present_mean, reward_sql
 from guerdon.methods.trade_r1 import semantic_bonus, trade_r1, triangular_consistency
+from method_rows import group, values
 
 C = gd.column
 STEP = C("s", axis="step")
-
-
-def values(expr, rows):
-    """Every item's value in the frame's order, None where unknown."""
-    framed = expr.score(rows).framed
-    return [float(v) if k else None for v, k in zip(framed.values, framed.known, strict=True)]
-
-
-def group(**columns):
-    """The rollouts of one prompt."""
-    return [{"prompt": "p", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
 
 
 # Reward-SQL.

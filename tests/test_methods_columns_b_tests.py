@@ -14,14 +14,9 @@ from guerdon.backends.sandbox import describe_isolation
 from guerdon.methods.specbench import gap, gap_bound, gap_error, gap_trend, specbench, suspicious
 from guerdon.methods.verpo import density_weights, verpo
 from guerdon.verify.programs import signals
+from method_rows import values
 
 C = gd.column
-
-
-def values(expr, rows, **more):
-    """Every item's value in the frame's order, None where unknown."""
-    framed = expr.score(rows, **more).framed
-    return [float(v) if k else None for v, k in zip(framed.values, framed.known, strict=True)]
 
 
 # VeRPO.

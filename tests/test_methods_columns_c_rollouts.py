@@ -20,19 +20,10 @@ from guerdon.methods.self_aligned import brevity, brevity_if_right, perplexity, 
 from guerdon.methods.subsearch import subsearch
 from guerdon.methods.toolrl import toolrl
 from guerdon.methods.trade_r1 import trade_r1
+from method_rows import group, values
 
 C = gd.column
 OK, MET = C("ok"), C("met", axis="criterion")
-
-
-def values(expr, rows):
-    framed = expr.score(rows).framed
-    return [float(v) if k else None for v, k in zip(framed.values, framed.known, strict=True)]
-
-
-def group(**columns):
-    """The rollouts of one prompt."""
-    return [{"prompt": "p", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
 
 
 # ---- inputs on another scale ----

@@ -23,21 +23,12 @@ from guerdon.methods.t_reg import regulariser, t_reg
 from guerdon.methods.taco import taco
 from guerdon.methods.trace import trace
 from guerdon.methods.vpr import vpr
+from method_rows import group, values
 from plain_python import tokened
 
 C = gd.column
 S, OK, R = C("s", axis="step"), C("ok"), C("r")
 TOKEN = C("logprobs", axis="token")
-
-
-def values(expr, rows):
-    framed = expr.score(rows).framed
-    return [float(v) if k else None for v, k in zip(framed.values, framed.known, strict=True)]
-
-
-def group(**columns):
-    """The rollouts of one prompt."""
-    return [{"prompt": "p", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
 
 
 # ---- PPR ----
