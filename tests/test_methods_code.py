@@ -236,6 +236,19 @@ def test_time_is_that_of_the_passed_tests():
     assert values(signals.code_nanoseconds(), programs(slow, tests=whole)) == [None]
 
 
+def test_a_share_of_tests_outside_its_range_is_unknown_and_so_is_a_rate_for_verpo():
+    rows = [{**WORKED, "ok": ok} for ok in (1.0, -1.0, 80.0)]
+    assert values(orps(C("ok"), SIZES, COSTS), rows) == [pytest.approx(1.5), None, None]
+    graded = [{"prompt": "p", "t": t} for t in ([1, 0], [0, 1], [1, 7])]
+    assert [v is None for v in values(verpo(C("t", axis="test")), graded)] == [False, False, True]
+
+
+def test_shorter_code_scores_higher_by_less_than_correctness():
+    long, short = ({**WORKED, "nodes": n, "lines": n / 2} for n in (200, 2))
+    scores = values(orps(C("ok"), SIZES, COSTS), [long, short, {**short, "ok": 0.3}])
+    assert scores[1] > scores[0] > scores[2]
+
+
 # Over live code scores.
 
 

@@ -17,9 +17,11 @@ from guerdon.methods.agent_rlvr import (
     lift,
     preference_loss,
     preference_pairs,
+    resolved,
 )
 from guerdon.methods.prlcoder import label_lines, prlcoder
 from guerdon.verify.programs.mutate import mutations, replaced, units
+from guerdon.verify.programs.verdict import TestOutcome, Verdict
 
 sandboxed = pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
 C = gd.column
@@ -126,6 +128,17 @@ def test_line_rewards_join_the_outcome_at_the_last_line():
     assert values(prlcoder(C("line", axis="step"), C("ok"), signed=False, weight=2.0), rows) == pytest.approx([0.9, 0.2, 2.75])  # fmt: skip  # noqa: E501
 
 
+def test_an_unknown_line_or_outcome_makes_the_whole_rollout_unknown():
+    rows = [{"prompt": "p", "line": [0.9, None], "ok": 1.0}, {"prompt": "p", "line": [0.9, 0.5], "ok": None}]
+    assert values(prlcoder(C("line", axis="step"), C("ok")), rows) == [None] * 4
+
+
+def test_many_lines_of_small_reward_can_outweigh_the_outcome():
+    rows = [{"prompt": "p", "line": [0.6] * n, "ok": ok} for n, ok in ((12, 0.0), (2, 1.0))]
+    padded, right = values(prlcoder(C("line", axis="step"), C("ok")).sum(), rows)
+    assert padded > right
+
+
 # Agent-RLVR.
 
 TASKS = {
@@ -218,3 +231,11 @@ def test_the_loss_is_that_of_the_margin_over_the_reference():
     assert preference_loss(-4.0, -6.0, -5.0, -5.0, beta=0.5) == pytest.approx(-math.log(1 / (1 + math.exp(-1.0))))
     assert preference_loss(-1e6, 1e6, 0.0, 0.0) == pytest.approx(2e5)
     assert lift([0, 0, 0, 1], [1, 0, 1, 1], [None]) == {"plain": 0.25, "guided": 0.75, "trained": None}
+
+
+def test_a_failed_test_decides_beside_an_unknown_one():
+    mixed = [TestOutcome("a", None, "worker died"), TestOutcome("b", False)]
+    assert resolved(Verdict(None, "", mixed)) == 0.0
+    assert resolved(Verdict(None, "", mixed[:1])) is None
+    assert resolved(Verdict(True, "", [])) is None
+    assert resolved(Verdict(True, "", [TestOutcome("a", True)])) == 1.0

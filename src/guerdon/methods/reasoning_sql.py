@@ -8,7 +8,7 @@ from typing import Any
 from guerdon.core.operators import when
 from guerdon.core.reward import Reward
 from guerdon.methods._registry import method
-from guerdon.shape import weighted_sum
+from guerdon.shape import fallback, weighted_sum
 from guerdon.verify._format import format as tag_format
 from guerdon.verify.queries.signals import sql, sql_ngrams, sql_runs, sql_schema
 from guerdon.verify.queries.statement import Dialect
@@ -51,8 +51,8 @@ def reasoning_sql(
     statement runs; ``R_schema``: Jaccard of the tables and columns used; ``R_ngram``: Jaccard of token
     bigrams; ``R_format``: ``form``, by default the tags ``think`` and ``answer`` in order; ``R_judge``:
     ``judge`` (any reward in [0, 1]), asked only where ``R_ex = 0`` and 1 where ``R_ex = 1``; an unknown
-    judge counts as 0, and without a judge the term is left out. Shape ``(rollouts,)``. The Jaccard forms
-    and the rule for the judge are *inferred*.
+    judge counts as 0, with its reason as evidence, and without a judge the term is left out. Shape
+    ``(rollouts,)``. The Jaccard forms and the rule for the judge are *inferred*.
 
     ``weights`` by name (`WEIGHTS` for those not given; ours, the paper's were not recovered). Raises
     ``ValueError`` unless execution weighs more than all others together: then no wrong query can beat a
@@ -81,9 +81,7 @@ def reasoning_sql(
         "ngram": sql_ngrams(gold=gold),
         "format": form if form is not None else tag_format(tags=["think", "answer"]),
     }
-    missing: Any = "unknown"
     if judge is not None:
-        parts["judge"] = when(execution, 1.0, judge)
-        missing = {"judge": 0.0}
-    total: Reward = weighted_sum(parts, given, missing=missing)
+        parts["judge"] = when(execution, 1.0, fallback(judge, 0.0))
+    total: Reward = weighted_sum(parts, given)
     return total
