@@ -6,9 +6,11 @@ import pytest
 
 import guerdon as gd
 from guerdon import credit, shape
+from guerdon.methods.b_coder import recovered_reward
 from guerdon.methods.easy_to_hard import over_two_tokens
 from guerdon.methods.faithrl_step import repeat_penalty
 from guerdon.methods.pica import over_budget
+from guerdon.methods.prorl import centred
 from guerdon.methods.relc import span_marks
 
 MARK, WORTH = gd.column("mark", axis="step"), gd.column("worth")
@@ -46,6 +48,8 @@ ALONG = {
     "span_marks": span_marks(length_share > 0.3),
     "repeat_penalty": repeat_penalty(length_share, credit.place(length_share) * 0.0, near=0.3),
     "over_budget": over_budget(credit.prefix_sum(length_share)),
+    "recovered_reward": recovered_reward(length_share * -1.0, length_share),
+    "centred": centred(length_share),
 }
 ROWS = [{"prompt": "p", "completion": "aaabbcccc", "steps": ["aaa", "b", "b", "cccc"], "worth": 1.0}]
 

@@ -48,7 +48,7 @@ def b_coder(
     return when(got >= 3.0, passed, when(got >= 2.0, failed, when(got >= 1.0, runtime_error, compile_error)))
 
 
-@transform("methods.recovered_reward", version=1)
+@transform("methods.recovered_reward", version=1, groups="rollout")
 def recovered_reward(
     gap: Scores, value: Scores, greedy_gap: Scores | None = None, *, alpha: float = 1.0, gamma: float = 1.0
 ) -> Scores:

@@ -59,7 +59,7 @@ def _start(**_: object) -> State:
     return {**start(), "batches": 0}
 
 
-@transform("methods.prorl_centred", version=1, initial=_start)
+@transform("methods.prorl_centred", version=1, groups="batch", initial=_start)
 def centred(
     x: Scores, real: Scores | None = None, *, floor: float = 0.1, warmup: int = 1, state: State | None = None
 ) -> tuple[Scores, State]:

@@ -64,7 +64,13 @@ def prefix_rewards(
     return when(correct, credit.spread(correct, tokens, how="last"), end * alpha)
 
 
-@transform("methods.good_prefix", version=1, axis=lambda process, like, *_, **__: like, range=lambda *_, **__: UNIT)
+@transform(
+    "methods.good_prefix",
+    version=1,
+    groups="rollout",
+    axis=lambda process, like, *_, **__: like,
+    range=lambda *_, **__: UNIT,
+)
 def good_prefix(process: Scores, like: Scores, shorten: Scores, *, below: float = 0.8) -> Scores:
     """1 for the tokens before the first wrong step but the last ``shorten``, else 0; no wrong step: the last one."""
     steps = np.diff(process.axis.offsets_over("rollout"))
