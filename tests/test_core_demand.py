@@ -81,7 +81,12 @@ def test_statistics_that_run_over_batches_see_the_whole_batch_whoever_asks():
         return rollout.extra["cost"]
 
     rows = [{"prompt": "p", "completion": "", "ok": ok, "cost": c} for ok, c in ((0, 4.0), (1, 9.0), (1, 16.0))]
-    for running in (shape.running_zscore, shape.running_minmax, shape.running_clip, shape.running_quantile_scale):
+
+    def paced(part):
+        return shape.self_paced([part, part * 0.5], rate=0.5)
+
+    whole = (shape.running_zscore, shape.running_minmax, shape.running_clip, shape.running_quantile_scale, paced)
+    for running in whole:
         live, written = (gd.when(gd.column("ok"), running(x), 0.0) for x in (cost, gd.column("cost")))
         sessions = gd.Session(), gd.Session()
         got = [e.score(rows, session=s).values.tolist() for e, s in zip((live, written), sessions, strict=True)]

@@ -95,7 +95,7 @@ def pace_weights(competence: float, centres: Sequence[float], width: float, floo
 @transform(
     "shape.self_paced",
     version=1,
-    groups=True,
+    groups="batch",
     initial=lambda **_: {"competence": 0.0},
     range=_paced_range,
 )
