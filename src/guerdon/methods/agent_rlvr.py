@@ -39,6 +39,11 @@ def agent_rlvr(passed: Reward | None = None, *, tests: str = "tests", seconds: f
 
     Traps: guidance that quotes the gold patch makes pairs trivially off-policy (`leaks`); guided winners longer than
     their losers teach length (`longest_ratio`); a flaky test makes false pairs (``confirm``).
+
+    >>> import guerdon as gd
+    >>> rows = [{"tests": t} for t in ([1, 1], [0, None], [1, None])]
+    >>> gd.method("agent-rlvr-guided-retry", gd.column("tests", axis="test")).score(rows).values.tolist()
+    [1.0, 0.0, nan]
     """
     judged = passed if passed is not None else code(tests=tests, seconds=seconds)
     return when(judged.min(to="rollout", missing="skip") < 1.0, 0.0, judged.min(to="rollout"))

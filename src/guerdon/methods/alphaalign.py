@@ -32,6 +32,12 @@ def alphaalign(
     one score is known. Shape ``(rollouts,)``. The weights were not published.
 
     Traps: refusals matched by strings miss paraphrases and catch quotations; a wrong label inverts the signal.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "form": 1, "no": no, "bad": 0, "rm": rm} for no, rm in ((1, 5.0), (0, 1.0), (0, 6.0))]
+    >>> parts = [gd.column(n) for n in ("form", "no", "bad", "rm")]
+    >>> gd.method("alphaalign-dual-safety-helpfulness", *parts).score(rows).values.round(3).tolist()
+    [0.0, 1.0, 1.756]
     """
     safe = form * form_reward + when(harmful, refused, -refused) * refusal_reward
     alone = group_statistic(quality, "count") <= 1.0

@@ -50,6 +50,11 @@ def checklist(
 
     ``answers`` (0/1) on the checklist's axis, dependencies as in `shape.dag_gate`: a question with several parents
     needs ``"all"`` of them, or ``"any"``. Trap: gating makes the reward sparse for an early policy.
+
+    >>> import guerdon as gd
+    >>> answers = gd.column("yes", axis="question")
+    >>> checklist(answers, parents=[[], [0], [1], [2]]).score([{"yes": [1, 1, 0, 1]}]).values.tolist()
+    [0.5]
     """
     gated = dag_gate(answers, child, parent, parents=parents, need=need)
     return gated.mean() if weights is None else weighted_items(gated, weights)

@@ -42,6 +42,10 @@ def b_coder(
     Traps: the sandbox must tell compiling from running (here: what does not parse, or what its compiler refuses); an
     endless loop is a runtime error; a runtime error in any test outweighs wrong results in others (our reading); a
     sandbox that failed is unknown, not -0.6.
+
+    >>> import guerdon as gd
+    >>> gd.method("b-coder", gd.column("level")).score([{"level": n} for n in (0, 1, 2, 3)]).values.tolist()
+    [-1.0, -0.6, -0.3, 1.0]
     """
     got = level if level is not None else code_level(tests=tests, seconds=seconds)
     compile_error, runtime_error, failed, passed = rewards

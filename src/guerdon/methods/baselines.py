@@ -19,6 +19,11 @@ def grpo(reward: Reward, *, ddof: int = 1, eps: float = 1e-6) -> Reward:
     Traps: a group without spread gives exactly 0; one with fewer than two known members is unknown. The division
     weights prompts by ``1/std`` and turns any bounded bonus into full pressure in all-fail groups
     (`variance-profile-amplifier-audit`).
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "r": r} for r in (1.0, 0.0, 0.0, 1.0)]
+    >>> gd.method("grpo", gd.column("r"), ddof=0, eps=0.0).score(rows).values.tolist()
+    [1.0, -1.0, -1.0, 1.0]
     """
     return credit.group_relative(reward, scale="std", ddof=ddof, eps=eps)
 
@@ -29,6 +34,11 @@ def dr_grpo(reward: Reward) -> Reward:
 
     Expected gradient: ``(n - 1) / n`` times the exact one, so the optimum is kept. The paper also sums token losses
     without dividing by a rollout's length, which is the trainer's part.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "r": r} for r in (1.0, 0.0, 0.5)]
+    >>> gd.method("dr-grpo", gd.column("r")).score(rows).values.tolist()
+    [0.5, -0.5, 0.0]
     """
     return credit.group_relative(reward, scale="none")
 
@@ -38,6 +48,11 @@ def rloo(reward: Reward) -> Reward:
     """Leave-one-out: ``A_i = r_i - mean_{j != i} r_j``, shape ``(rollouts,)``; the expected gradient is exact.
 
     It is ``G / (G - 1)`` times Dr. GRPO's. All equal: exactly 0; one known member: unknown.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "r": r} for r in (1.0, 0.0, 0.5)]
+    >>> gd.method("rloo", gd.column("r")).score(rows).values.tolist()
+    [0.75, -0.75, 0.0]
     """
     return credit.leave_one_out(reward)
 
@@ -53,6 +68,11 @@ def dapo_overlong(reward: Reward, length: Reward, *, limit: int = 20480, buffer:
     """``reward`` plus a penalty for long rollouts: 0 up to ``limit - buffer`` tokens, then linearly to -1 at ``limit``.
 
     ``length``: tokens of each rollout. Beyond ``limit`` it stays at -1. Published: expected length 16384, buffer 4096.
+
+    >>> import guerdon as gd
+    >>> rows = [{"r": 1.0, "n": n} for n in (16384, 18432, 30000)]
+    >>> gd.method("dapo-overlong", gd.column("r"), gd.column("n")).score(rows).values.tolist()
+    [1.0, 0.5, 0.0]
     """
     return reward + length_penalty(length, budget=limit, buffer=buffer)
 
@@ -69,6 +89,11 @@ def search_r1(*, reference: str = "answer") -> Reward:
 
     Nothing but the outcome: no format or search term. Shape ``(rollouts,)``; unknown without a reference. Traps: no tag
     is 0, as published; only what the policy wrote is read, so an answer quoted by a search tool does not count.
+
+    >>> import guerdon as gd
+    >>> rows = [{"completion": c, "answer": "Paris"} for c in ("<answer>The Paris.</answer>", "Paris")]
+    >>> gd.method("search-r1")().score(rows).values.tolist()
+    [1.0, 0.0]
     """
     return verify.text(extract="<answer>", reference=reference)
 

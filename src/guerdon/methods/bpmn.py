@@ -29,6 +29,12 @@ def bpmn(
     Differs from the released code, where an exception gives 0 and then every 0 becomes -1: here a valid model of
     quality 0 stays 0, and a failed metric is unknown. Traps: the penalty grows with the number of functions; the
     weights are not normalised, so they shift the balance with a KL term.
+
+    >>> import guerdon as gd
+    >>> rows = [{"ok": 1, "a": 0.75, "b": 0.25}, {"ok": 0}]
+    >>> quality = [gd.column("a"), gd.column("b")]
+    >>> gd.method("bpmn-reward-composition", gd.column("ok"), quality).score(rows).values.tolist()
+    [0.5, -1.0]
     """
     quality = weighted_mean(parts) if weights is None else weighted_sum(parts, weights)
     total: Reward = gate(quality, valid, failed=penalty if weights is None else penalty * sum(weights))

@@ -30,6 +30,12 @@ def carl(
 
     Traps: a factor of 0 that early policies can't avoid kills all signal; without discounting nothing urges; the
     high-water mark is our reading of "monotone".
+
+    >>> import guerdon as gd
+    >>> done, crash = gd.column("done", axis="step"), gd.column("crash", axis="step")
+    >>> rows = [{"done": [30, 10, 50, 90], "crash": [0, 0, 1, 0]}]
+    >>> gd.method("carl-simple-reward", done, violation=crash).score(rows).values.tolist()
+    [30.0, 0.0, 19.0, 0.0]
     """
     earned = reduce(multiply, factors, gain(progress))
     if violation is None:

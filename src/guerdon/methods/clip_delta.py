@@ -31,6 +31,11 @@ def clip_delta(
 
     Traps: with one step, delta gives 0; with no step there is nothing to pay the outcome on; clip rewards shortening;
     a discount below 1 breaks the telescoping. ``weight`` 0.1 is our choice. A rollout with an unknown step is unknown.
+
+    >>> import guerdon as gd
+    >>> process = gd.column("s", axis="step")
+    >>> gd.method("clip-delta-process-reward", process, weight=1.0).score([{"s": [0.75, 0.25, 0.5]}]).values.tolist()
+    [0.5, 0.25, 0.0]
     """
     refined = process if threshold is None else shape.clip(process - threshold, high=0.0)
     if delta:

@@ -31,6 +31,12 @@ def densegrpo(score: Reward, start: Reward | float) -> Reward:
     without spread.
 
     Traps: a denser reward is easier to hack; early completions are noisy; it costs a scoring per step.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "s": s, "start": 0.0} for s in ([0.5, 1.0], [0.25, 0.75])]
+    >>> gains = gd.method("densegrpo-stepwise-gain", gd.column("s", axis="step"), gd.column("start"))
+    >>> gains.score(rows).values.tolist()
+    [1.0, 0.0, -1.0, 0.0]
     """
     gains = credit.potential_shaping(score, start, absorb=False)
     return credit.place_relative(gains, scale="std", ddof=0)
@@ -75,6 +81,11 @@ def turning_rewards(score: Scores, start: Scores, final: Scores, *, eta: float =
     positive and with a negative total change, only as many of each as of the rarer are kept, those of the largest
     change; if one sign is absent, all. ``start``, ``final``: one per rollout. A rollout with anything unknown is
     unknown.
+
+    >>> import guerdon as gd
+    >>> rows = [{"s": [0.25, 0.75, 1.0], "start": 0.5, "final": 1.5}]
+    >>> turning_rewards(gd.column("s", axis="step"), gd.column("start"), gd.column("final")).score(rows).values.tolist()
+    [-0.25, 1.25, 0.25]
     """
     offsets = score.axis.offsets_over("rollout")
     (known, why), (also, whynot) = both_known(score, start), both_known(score, final)
@@ -122,6 +133,11 @@ def vgpo(score: Reward, *, gamma: float = 0.9, k: float = 0.1) -> Reward:
 
     Traps: all-right groups push up forever (needs a KL term); negative scores break ``omega``; the constant part is no
     baseline-free gradient: trades bias.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "s": [0.9]}] * 2
+    >>> gd.method("vgpo-value-anchored", gd.column("s", axis="step")).score(rows).values.round(6).tolist()
+    [0.09, 0.09]
     """
     value = credit.returns(score, gamma=gamma)
     level = value.mean(to="rollout")

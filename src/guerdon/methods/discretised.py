@@ -36,6 +36,11 @@ def discretised(
     such a group. Served models have dropout fused out, so that all passes agree and nothing merges: see
     `dropout_is_off`, and sample an API judge instead. A single pass merges only equal scores; an unknown pass leaves
     its rollout unknown.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "passes": [m - 0.1, m + 0.1]} for m in (1.0, 1.05, 2.0)]
+    >>> gd.method("reward-discretization-mcdropout", gd.column("passes", axis="pass")).score(rows).values.tolist()
+    [0.0, 0.0, 1.0]
     """
     mean, spread = ensemble_mean(passes), ensemble_spread(passes, ddof=0)
     clusters = merge_uncertain(mean, spread, width=width, values=values)

@@ -32,6 +32,12 @@ def faithrl(
     released code also takes off 0.5 per repeated line and may penalise long answers: not here.
 
     Traps: "I don't know" found by string matching also hits answers that contain it; a judge's refusal is unknown.
+
+    >>> import guerdon as gd
+    >>> outcomes = [gd.column("right"), gd.column("idk")]
+    >>> rows = [{"right": 1, "idk": 0}, {"right": 0, "idk": 1}, {"right": 0, "idk": 0}]
+    >>> gd.method("faithrl-geometric", *outcomes, base_correct=0.6, base_wrong=0.3).score(rows).values.tolist()
+    [0.3, 0.0, -0.6]
     """
     x0, y0 = max(base_correct, least), max(base_wrong, least)
     if not (base_correct >= 0 and base_wrong >= 0 and base_correct + base_wrong <= 1):

@@ -31,6 +31,11 @@ def fapo(correct: Reward, first_error: Reward, *, penalty: float = 1.0) -> Rewar
 
     Traps: a judge that fails leaves a right rollout unknown, out of the group (the released code takes it for clean);
     step numbers must match the prompt's; read the index with ``int``, never ``eval``.
+
+    >>> import guerdon as gd
+    >>> rows = [{"ok": 1, "error": -1}, {"ok": 1, "error": 3}, {"ok": 0}]
+    >>> gd.method("fapo-flawed-positive-penalty", gd.column("ok"), gd.column("error")).score(rows).values.tolist()
+    [1.0, 0.0, -1.0]
     """
     return when(correct, when(first_error.within(-1.0, math.inf) == -1.0, 1.0, 1.0 - penalty), -1.0)
 

@@ -30,6 +30,11 @@ def firm(execution: Reward, consistency: Reward, *, base_weight: float = 0.6, bo
     consistency, earns only what its execution is worth. Shape ``(rollouts,)``. A missing part: unknown.
 
     Trap: a base of 0 takes the gradient of the bonus away, which is intended, but sparse for an early policy.
+
+    >>> import guerdon as gd
+    >>> rows = [{"e": 0.8, "c": 0.6}, {"e": 0.2, "c": 1.0}]
+    >>> gd.method("firm-base-bonus", gd.column("e"), gd.column("c")).score(rows).values.round(3).tolist()
+    [0.672, 0.2]
     """
     return clip(base_bonus(execution, consistency, base_weight=base_weight, bonus_weight=bonus_weight), 0.0, 1.0)
 

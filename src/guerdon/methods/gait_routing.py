@@ -31,6 +31,13 @@ def routed(
     mode is unknown. Our reading of the abstract.
 
     Traps: the reward jumps where the mode changes; modes on different scales bias a shared critic.
+
+    >>> import guerdon as gd
+    >>> modes = [{}, {"knee": gd.column("knee")}]
+    >>> rows = [{"mode": 0, "up": 1.0}, {"mode": 1, "up": 1.0, "knee": 0.5}]
+    >>> walk = gd.method("gait-conditioned-reward-routing", gd.column("mode"), {"up": gd.column("up")}, modes)
+    >>> walk.score(rows).values.tolist()
+    [1.0, 1.5]
     """
     given = weights or {}
     known = {name for terms in (common, *by_mode) for name in terms}

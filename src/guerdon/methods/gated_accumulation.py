@@ -27,6 +27,11 @@ def gated_accumulation(parts: Sequence[Reward], thresholds: Sequence[float] | fl
 
     Traps: the comparison is strict; with a gate that no rollout of the early policy passes the dense part is never
     used, so schedule it; the reward jumps at the gates.
+
+    >>> import guerdon as gd
+    >>> rows = [{"done": 1.0, "steps": 0.5}, {"done": -1.0, "steps": 0.5}]
+    >>> gd.method("gated-reward-accumulation", [gd.column("done"), gd.column("steps")]).score(rows).values.tolist()
+    [1.5, -1.0]
     """
     gates = [float(thresholds)] * (len(parts) - 1) if isinstance(thresholds, (int, float)) else list(thresholds)
     total: Reward = gated_sum(parts, gates)

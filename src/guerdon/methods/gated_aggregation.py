@@ -33,6 +33,12 @@ def gated_aggregation(
 
     Traps: the more bottom lines, the less one failure hurts (10: 0.63), so use a hard `shape.gate` there, or a smaller
     delta; the product shrinks the spread of bad groups.
+
+    >>> import guerdon as gd
+    >>> floor = [gd.column(n, range=(0, 1)) for n in ("grounded", "format")]
+    >>> rows = [{"grounded": 1, "format": 1, "rich": 0.8}, {"grounded": 0, "format": 1, "rich": 0.8}]
+    >>> gd.method("gated-aggregation", floor, [gd.column("rich")]).score(rows).values.round(3).tolist()
+    [0.8, 0.08]
     """
     utility: Reward
     if isinstance(behaviour, Mapping):

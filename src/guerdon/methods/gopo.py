@@ -23,5 +23,10 @@ def gopo(reward: Reward) -> Reward:
     Traps: the released code breaks ties by index, which gives an all-equal group +2 to -2 out of nothing, and 0/1
     rewards lose their pass rate; mid-ranks (ours) make of 0/1 rewards ``2 G / (G - 1)`` times the centred ones.
     Differences that are only noise get full weight. Trades bias.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "r": r} for r in (0.9, 0.1, 0.5)]
+    >>> gd.method("gopo-rank-advantage", gd.column("r")).score(rows).values.tolist()
+    [2.0, -2.0, 0.0]
     """
     return rank(reward) * 4.0 - 2.0

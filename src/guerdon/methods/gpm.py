@@ -28,6 +28,11 @@ def gpm(
     Traps: scores are relative to the members compared with; unit length and temperature 0.1 saturate the sigmoid; two
     released forms of the gate differ by a factor d / 2; an odd d is invalid. That the mean leaves the rollout itself
     out is our reading.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "v": v} for v in ([1, 0], [0, 1], [-1, 0])]
+    >>> gd.method("gpm-general-preference", gd.column("v", axis="dimension")).score(rows).values.tolist()
+    [0.5, 0.0, -0.5]
     """
     scores = skew_preference(embedding, strengths)
     return win_rate(sigmoid(scores, 1.0 / temperature)) if probability else mean_over_others(scores)

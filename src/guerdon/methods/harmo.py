@@ -46,6 +46,11 @@ def length_term(length: Reward, right: Reward, *, tolerance: float = 0.5, most: 
     """``-most clip(|L - Lbar| / Lbar - tolerance, 0, 1)``, ``Lbar`` the mean length of the group's right rollouts.
 
     0 for all where the group has no right rollout. Lengths are at least 1.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "n": n, "ok": ok} for n, ok in ((100, 1), (100, 1), (300, 0))]
+    >>> (length_term(gd.column("n"), gd.column("ok")).score(rows).values + 0.0).tolist()
+    [0.0, 0.0, -0.5]
     """
     usual = group_statistic(length, where=right, empty=1.0)
     off = (length - usual) / usual

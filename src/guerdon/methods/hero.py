@@ -25,6 +25,12 @@ def hero(correct: Reward, quality: Reward, *, alpha: float = 0.05, beta: float =
     Traps: a class with one member or equal scores takes the middle of its band, 0 or 1 (the printed formula gives its
     lower end; our choice). Dividing by the group's deviation afterwards cancels the weight and blows up the narrow band
     of all-wrong groups: use it with `credit.group_relative` and ``scale="none"``.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "ok": ok, "rm": rm} for ok, rm in ((1, 2.0), (1, 0.5), (0, 1.5), (0, -1.0))]
+    >>> banded = gd.method("hero-hybrid-reward", gd.column("ok"), gd.column("rm"), weighted=False)
+    >>> banded.score(rows).values.tolist()
+    [1.05, 0.95, 0.05, -0.05]
     """
     banded = stratify(quality, by=correct, low=(-alpha, alpha), high=(1 - beta, 1 + beta))
     return banded * spread_weight(quality) if weighted else banded

@@ -32,6 +32,11 @@ def irrl(
     the logarithm, 1 / q, is unbounded where an immature discriminator is noisiest; that of the linear form is 1.
 
     Traps: clipping takes away the penalty below chance, and its gradient; the prior must match how labels are drawn.
+
+    >>> import guerdon as gd
+    >>> rows = [{"q": 0.75}, {"q": 0.05}]
+    >>> gd.method("irrl-clipped-linear", gd.column("q"), 0.25).score(rows).values.tolist()
+    [0.5, 0.0]
     """
     chance = as_reward(prior)
     if form not in ("clipped", "linear", "log", "clipped-log"):

@@ -27,6 +27,11 @@ def mo_grpo(
     Traps: a nearly constant noisy reward is blown up to unit variance; one failure of a 0/1 format reward gets a huge
     score; the variance of the sum is up to ``K^2``: rescale where the clip range assumes unit scale. Trades bias, as
     every division by a group's deviation.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "a": a, "b": b} for a, b in ((0, 0.5), (1000, 0.5), (0, 0.0), (1000, 0.0))]
+    >>> gd.method("mo-grpo-per-reward-normalisation", [gd.column("a"), gd.column("b")]).score(rows).values.tolist()
+    [0.0, 2.0, -2.0, 0.0]
     """
     total: Reward = normalised_sum(rewards, weights, ddof=0, eps=0.0)
     return total

@@ -76,6 +76,11 @@ def calibrated(
 
     Traps: flip groups, not rollouts; RPR alone is trivially hacked and is here as a control; the source's list has a
     misspelled phrase.
+
+    >>> import guerdon as gd
+    >>> rows = [{"rm": 0.25, "rpr": 0.5}, {"rm": 0.75, "rpr": 1.0}]
+    >>> gd.method("noisy-reward-and-rpr", gd.column("rm"), gd.column("rpr")).score(rows).values.round(6).tolist()
+    [0.3, 0.75]
     """
     softened = when(score >= threshold, score, minimum(score + pattern * weight, 1.0))
     return softened * valid

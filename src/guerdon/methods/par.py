@@ -50,6 +50,11 @@ def par(
 
     Traps: group normalisation undoes every affine form, but not this one; a strong policy saturates it, so refresh the
     references; running statistics make the reward move.
+
+    >>> import guerdon as gd
+    >>> rows = [{"r": 2.0, "refs": [1.0, 3.0]}, {"r": 9.0, "refs": [1.0, 3.0]}]
+    >>> gd.method("par", gd.column("r"), gd.column("refs", axis="reference")).score(rows).values.round(3).tolist()
+    [0.5, 0.999]
     """
     r = score if length is None else score + shape.length_penalty(length, budget=budget, kind="linear", rate=rate)
     high = references.mean() + (shape.ensemble_spread(references, ddof=0) + 1e-5) * 1.0364

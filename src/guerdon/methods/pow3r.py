@@ -32,6 +32,12 @@ def pow3r(verdicts: Reward, weights: Reward, categories: Reward, factors: Reward
 
     Traps: store ``alpha`` per prompt and criterion across epochs; the scale of the reward drifts with it, so log the
     base reward too, and evaluate with that only; a judge's noise looks like contrast and raises ``alpha``.
+
+    >>> import guerdon as gd
+    >>> met, weight, kind = (gd.column(n, axis="criterion") for n in ("met", "weight", "kind"))
+    >>> rows = [{"met": [1, 0, 1], "weight": [3, 1, 5], "kind": [0, 0, 1]}]
+    >>> gd.method("pow3r-policy-aware-rubric", met, weight, kind).score(rows).values.tolist()
+    [0.875]
     """
     w = weights if factors is None else weights * factors
     return weighted_items(verdicts, w, classes=categories, missing="skip")

@@ -33,6 +33,11 @@ def prlcoder(line: Reward, outcome: Reward, *, signed: bool = True, weight: floa
 
     Traps: weak tests call bugs refactorings, so `label_lines` asks for killing power; an unknown line or outcome makes
     the whole rollout unknown; many lines of small positive reward can outweigh the outcome.
+
+    >>> import guerdon as gd
+    >>> rows = [{"line": [1.0, 0.25], "ok": 1.0}]
+    >>> gd.method("prlcoder", gd.column("line", axis="step"), gd.column("ok")).score(rows).values.tolist()
+    [1.0, 0.5]
     """
     paid: Reward = pay_last(line * 2.0 - 1.0 if signed else line, outcome, weight=weight)
     return paid

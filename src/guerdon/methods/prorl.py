@@ -45,6 +45,12 @@ def prorl(
     Traps: positive step rewards favour long paths until they are centred; statistics that never freeze let the scale
     drift; a position that one rollout reaches has advantage 0; ``limit`` is the longest path *allowed*, not the longest
     of the group. The released code divides one metric by 10. Trades bias: the baseline holds the rollout itself.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "s": s} for s in ([1.0, 2.0], [0.0, 1.0, 2.0])]
+    >>> items, ends = gd.method("prorl-stepwise-centering-position-baseline", [gd.column("s", axis="step")])
+    >>> items.score(rows).values.round(3).tolist()
+    [0.717, 0.12, -0.717, -0.12, 0.478]
     """
     parts = metrics if isinstance(metrics, Mapping) else dict(enumerate(metrics))
     scaled = {str(k): centred(m, real, warmup=warmup) for k, m in parts.items()}

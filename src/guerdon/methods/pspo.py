@@ -62,6 +62,11 @@ def pspo(process: Scores, *, form: Literal["released", "weibull"] = "released") 
 
     Traps: the ramp grows with the number of steps, up to ``exp(0.1 n)`` times: normalise before mixing; it jumps at
     m = 0.2 and 0.88433; whoever controls the step splitting controls ``n``.
+
+    >>> import guerdon as gd
+    >>> steps = gd.column("p", axis="step")
+    >>> gd.method("pspo-wrs", steps).score([{"p": [0.5] * 4}, {"p": [0.9]}]).values.round(6).tolist()
+    [1.847264, 0.0]
     """
     if form not in ("released", "weibull"):
         raise ValueError(f'form={form!r}: choose "released" or "weibull"')

@@ -37,6 +37,12 @@ def pure(
     ``min(., 0)``, do not exist. The baseline depends on the padded ``width``. One rollout per prompt: unknown. A
     splitter on blank lines can be gamed. Trades bias: the min-form return is not the expected outcome. Observed
     hacks: few, huge steps; one-step greetings; repetition.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "s": s} for s in ([0.75, -0.75], [0.25, 0.25])]
+    >>> least = gd.method("pure-min-form", gd.column("s", axis="step"), strict=True, whiten=False)
+    >>> least.score(rows).values.tolist()
+    [-1.0, -1.0, 1.0, 1.0]
     """
     got = pure_returns(process, outcome, strict=strict, temperature=temperature, outcome_weight=outcome_weight)
     advantage = credit.token_leave_one_out(got, tokens, width=width)

@@ -21,6 +21,12 @@ def reward_shifting(reward: Reward, *, shift: float) -> Reward:
 
     Traps: where episodes end, a constant per step rewards their length and changes the best policy. Outcome rewards
     with a group baseline do not feel a shift at all.
+
+    >>> import guerdon as gd
+    >>> gd.method("reward-shifting", gd.column("r"), shift=-0.5).score([{"r": 1.0}]).values.tolist()
+    [0.5]
+    >>> value_offset(-0.5, 0.9).__round__(6)
+    -5.0
     """
     return reward + shift
 

@@ -32,6 +32,11 @@ def rlrr(score: Reward, correct: Reward | None = None, *, beta: float = 0.5) -> 
     Traps: divided by the group's deviation afterwards, the least bad of an all-wrong group is rewarded like a right
     answer (`variance-profile-amplifier-audit`); a listwise judge favours places, so average its ranks over several
     orders. Trades bias.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "s": s, "ok": ok} for s, ok in ((0.9, 1), (0.2, 1), (0.8, 0), (0.1, 0))]
+    >>> gd.method("rlrr-relative-rewards", gd.column("s"), gd.column("ok")).score(rows).values.tolist()
+    [1.25, 0.75, 0.25, -0.25]
     """
     if correct is None:
         return rank(score) - 0.5

@@ -34,6 +34,11 @@ def tcsr(turn: Reward, *, aggregate: Aggregate = "min_mean", alpha: float = 0.3)
 
     Traps: the released docstring says 0.4 / 0.6, its code and the paper 0.3 / 0.7; the minimum is noisy with judge
     errors on long dialogues; weights 1..T overfit the last turn.
+
+    >>> import guerdon as gd
+    >>> rows = [{"turns": [1.0, 0.75, 0.25]}, {"turns": [1.0, None]}]
+    >>> gd.method("safer-steer-tcsr", gd.column("turns", axis="step")).score(rows).values.round(3).tolist()
+    [0.542, 1.0]
     """
     skip: Mapping[str, str] = {"missing": "skip"}
     ways: Mapping[str, Callable[[], Reward]] = {

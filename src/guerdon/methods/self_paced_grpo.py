@@ -28,6 +28,12 @@ def self_paced_grpo(
 
     Traps: weights that move inside a group would move its scale, so they are frozen while a batch is scored; ``c`` that
     could fall would oscillate; a part that saturates below 1 stalls it.
+
+    >>> import guerdon as gd
+    >>> parts = {"easy": gd.column("a"), "middle": gd.column("b"), "hard": gd.column("c")}
+    >>> rows = [{"a": 1.0, "b": 0.0, "c": 0.0}]
+    >>> gd.method("self-paced-grpo-reward-curriculum", parts).score(rows).values.round(3).tolist()
+    [0.881]
     """
     mixed: Reward = self_paced(parts, width=width, rate=rate, floor=floor)
     return mixed

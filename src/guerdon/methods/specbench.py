@@ -35,6 +35,12 @@ def specbench(visible: Reward, hidden: Reward, *, weight: float = 0.5) -> Reward
     Traps: the gap mixes hacking with honest incompleteness: run hidden tests of single features too; small suites need
     `gap_bound`; hidden tests must ask for nothing beyond the specification; a test that times out is a fail in both
     suites. A policy rewarded by a fixed hidden suite learns that suite: rotate it.
+
+    >>> import guerdon as gd
+    >>> suites = [gd.column(n, range=(0, 1)) for n in ("visible", "hidden")]
+    >>> rows = [{"visible": 1.0, "hidden": 0.5}, {"visible": 0.5, "hidden": 0.75}]
+    >>> gd.method("specbench-gap", *suites).score(rows).values.tolist()
+    [0.75, 0.5]
     """
     unconfirmed: Reward = maximum(gap(visible, hidden), as_reward(0.0))
     return pass_share(visible) - unconfirmed * weight

@@ -23,6 +23,11 @@ def ssl(correct: Reward, closeness: Reward, *, alpha: float = 0.5, tiers: int = 
 
     Traps: with ``alpha >= 1`` a near miss can outrank a success, so it is refused; without a floor an absurdly distant
     answer still gets the first tier; cells that the task gives away must not count as matched.
+
+    >>> import guerdon as gd
+    >>> rows = [{"ok": 1, "near": 1.0}, {"ok": 0, "near": 0.6}, {"ok": 0, "near": 0.1}]
+    >>> gd.method("ssl-tiered-reward", gd.column("ok"), gd.column("near")).score(rows).values.tolist()
+    [1.5, 0.375, 0.125]
     """
     if not 0 <= alpha < 1:
         raise ValueError(f"ssl needs 0 <= alpha < 1, not {alpha}: a near miss must not outrank a success")

@@ -28,6 +28,12 @@ def trust_grpo(
     Differs from the released code, which sets the thinking score of wrong rollouts to 0, so that ``gamma`` stays 1 for
     0/1 outcomes: here all are scored. There a judge reply that can't be parsed is 0; here it is unknown. Trap: with
     one rollout in a class its mean is noise.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "ok": ok, "think": t} for ok, t in ((1, 0.6), (1, 0.4), (0, 0.9), (0, 0.7))]
+    >>> trusted = gd.method("trust-grpo-thinking-reward", gd.column("ok"), gd.column("think"))
+    >>> trusted.score(rows).values.round(3).tolist()
+    [1.133, 1.089, 0.2, 0.156]
     """
     right = outcome >= 0.5
     means = [group_statistic(thinking, where=side, empty=0.0) for side in (right, ~right)]

@@ -31,6 +31,12 @@ def uncertainty_aware(
     Traps: members share data, so they agree too much off distribution; two say little about a variance; where
     ``pi < pi0`` the penalty turns into a bonus, unless ``only_above`` cuts the ratio off at 0. The per-sample form
     comes from secondary sources.
+
+    >>> import guerdon as gd
+    >>> rows = [{"members": [1, 2, 3], "ratio": 0.5}]
+    >>> members = gd.column("members", axis="member")
+    >>> gd.method("uncertainty-aware-rlhf", members, gd.column("ratio")).score(rows).values.tolist()
+    [1.95]
     """
     ratio = maximum(log_ratio, as_reward(0.0)) if only_above else log_ratio
     variance = power(ensemble_spread(members, ddof=1), 2.0)

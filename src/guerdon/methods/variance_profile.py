@@ -72,6 +72,11 @@ def dense_signal_verdict(profiles: Sequence[DenseProfile]) -> DenseVerdict:
 
     Traps: an epsilon hides it only where ``lam`` is about as small; mixed groups hide it in averages, so read
     `amplification` by `shape.group_class`.
+
+    >>> import guerdon as gd
+    >>> kept = [DenseProfile(all_fail=0.9, mastery=m, variance=0.2) for m in (0.1, 0.5, 0.9)]
+    >>> gd.method("variance-profile-amplifier-audit", kept).safe
+    False
     """
     failing = float(np.mean([p.all_fail for p in profiles])) if profiles else math.nan
     variance = np.array([p.variance for p in profiles])

@@ -51,6 +51,12 @@ def verpo(
 
     Traps: weights move, so rewards of different steps can't be compared; tests that nobody passes weigh most, and may
     be broken; a test that times out must be a reported fail (0); flaky tests look hard. Trades bias.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "passed": p} for p in ([1, 1], [1, 0])]
+    >>> dense = gd.method("verpo-dense-test-reward", gd.column("passed", axis="test"))
+    >>> dense.score(rows).values.round(3).tolist()
+    [0.602, -0.602]
     """
     if not 0.0 < gamma <= 1.0:
         raise ValueError(f"gamma={gamma} must lie in (0, 1]")

@@ -42,6 +42,13 @@ def vppo(
     A wrong rollout in which no step falls below has its last step taken as the wrong one (our reading). Traps:
     all-wrong groups still learn, all-right ones get 0; ``alpha`` from 0.9 on degraded results (stable: 0.3 to 0.7).
     Trades bias.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": "p", "completion": "abcd", "steps": ["ab", "cd"], "step_tokens": [2, 2],
+    ...          "tokens": [1, 2, 3, 4], "logprobs": [-1.0] * 4, "s": [0.9, 0.1], "ok": ok} for ok in (1, 0)]
+    >>> step, token = gd.column("s", axis="step"), gd.column("logprobs", axis="token")
+    >>> gd.method("vppo-prefix", gd.column("ok"), step, token, 0).score(rows).values.tolist()
+    [0.375, 0.375, 0.375, 0.375, -0.125, -0.125, -0.625, -0.625]
     """
     prefix = good_prefix(process, tokens, shorten, below=below)
     earned = when(correct, 1.0, prefix * alpha)
