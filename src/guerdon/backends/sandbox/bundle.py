@@ -22,7 +22,7 @@ from .result import Limits
 
 PREFIX: Final = "guerdon-gvisor-"
 _GUEST: Final = "/guest"
-_BOOT: Final = f"import sys; sys.path.insert(0, {_GUEST!r}); from inside.guest import main; main()"
+_BOOT: Final = f"import sys; sys.path.insert(0, {_GUEST!r}); from inside.guest import main; main({{order!r}})"
 _ENVIRONMENT: Final = ("PATH=/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", "OMP_NUM_THREADS=1")
 _POWERS: Final = ("CAP_SETUID", "CAP_SETGID")
 _STALE_AFTER_SECONDS: Final = 60.0
@@ -42,8 +42,10 @@ class Build:
     packages: tuple[str, ...] = ()
 
 
-def write_bundle(folder: Path, build: Build, order: dict[str, Any], pipes: Mapping[str, Path], limits: Limits) -> None:
-    """`config.json` and the root's skeleton; `order` is the argument of the guest, `pipes` what it finds in `PIPES`."""
+def write_bundle(
+    folder: Path, build: Build, order: dict[str, object], pipes: Mapping[str, Path], limits: Limits
+) -> None:
+    """`config.json` and the root's skeleton; `order`: the argument of the guest; `pipes`: what it finds in `PIPES`."""
     root = folder / "rootfs"
     root.mkdir()
     mounts = [
@@ -66,7 +68,7 @@ def write_bundle(folder: Path, build: Build, order: dict[str, Any], pipes: Mappi
         "hostname": "sandbox",
         "process": {
             "user": {"uid": 0, "gid": 0},
-            "args": [build.interpreter, "-I", "-S", "-X", "utf8", "-c", _BOOT, json.dumps(order)],
+            "args": [build.interpreter, "-I", "-S", "-X", "utf8", "-c", _BOOT.format(order=order)],
             "env": list(_ENVIRONMENT),
             "cwd": "/",
             "noNewPrivileges": True,

@@ -19,6 +19,7 @@ from .bundle import Build, make_pipe, open_both, own_folder, remember_groups, wr
 from .cgroups import Slot, make_slot
 from .inside import kernel
 from .inside.guest import REPORT, STARTED
+from .inside.jail import INNER_USER
 from .result import MIB, Infrastructure, Limits
 from .seccomp import job_filter
 from .server import Ended, job_limits
@@ -83,6 +84,7 @@ class Container:
         kernel_limits = job_limits(limits, address_space)["rlimits"]
         return {
             "role": role,
+            "user": INNER_USER,
             "rlimits": {name: kernel_limits[name] for name in _LIMITED},
             "packages": build.packages,
             "pipes": len(self._pipes) - 1,

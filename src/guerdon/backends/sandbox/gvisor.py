@@ -28,7 +28,7 @@ from .server import base_interpreter, readable_folders
 from .zygote import drive_pair, settled
 
 _PLATFORMS: Final = ("systrap", "ptrace")
-_FLAGS: Final = ("--ignore-cgroups", "--network=none", "--host-fifo=open")
+_FLAGS: Final = ("--ignore-cgroups", "--network=none", "--host-fifo=open", "--file-access-mounts=exclusive")
 _APART: Final = ("--pid", "--fork", "--kill-child", "--mount-proc")
 _TRIAL: Final = Limits(seconds=10.0)
 _turns = threading.BoundedSemaphore(slots_by_default())

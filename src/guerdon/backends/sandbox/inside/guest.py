@@ -1,6 +1,6 @@
 """The first process of a sandbox that has a kernel of its own (gVisor): starts one job and reports how it ended.
 
-Started as `python -I -S -c "...; from inside.guest import main; main()" ORDER`. It hands on its standard input; the
+Started as `python -I -S -c "...; from inside.guest import main; main(order)"`. It hands on its standard input; the
 job's other descriptors, and the report, are named pipes in `PIPES`, since nothing else can be handed into such a
 sandbox. The report is "started", then one line of JSON. The job is another user than this process: it can neither
 signal it nor open the pipes that are not its own.
@@ -8,15 +8,18 @@ signal it nor open the pipes that are not its own.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import sys
-from typing import Any, NoReturn
 
 from . import kernel
-from .jail import INNER_USER
-from .roles import Role, load_roles
+from .roles import load_roles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # see `roles`
+    from typing import Any, NoReturn
+
+    from .roles import Role
 
 PIPES = "/pipes"
 REPORT = "report"
@@ -25,9 +28,8 @@ _DIRECTIONS = (os.O_WRONLY, os.O_WRONLY, os.O_RDONLY, os.O_WRONLY, os.O_RDONLY, 
 _REPORT_AT = 7
 
 
-def main() -> NoReturn:
-    """Run the job that the first argument orders; when this process ends, everything in the sandbox does."""
-    order: dict[str, Any] = json.loads(sys.argv[1])
+def main(order: dict[str, Any]) -> NoReturn:
+    """Run the job; when this process ends, everything in the sandbox does."""
     report = os.open(f"{PIPES}/{REPORT}", os.O_WRONLY)
     role = load_roles([order["role"]])[order["role"]]
     sys.path[:] = [*sys.path[1:], *order["packages"]]
@@ -36,12 +38,8 @@ def main() -> NoReturn:
     if child == 0:
         _become_job(order, role, report, base_memory)
     _, status, usage = os.wait4(child, 0)
-    end = {
-        "status": os.waitstatus_to_exitcode(status),
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "memory": usage.ru_maxrss * 1024,
-    }
-    os.write(report, json.dumps(end).encode() + b"\n")
+    code, seconds, peak = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    os.write(report, f'{{"status": {code}, "cpu": {seconds}, "memory": {peak}}}\n'.encode())
     os._exit(0)
 
 
@@ -53,7 +51,7 @@ def _become_job(order: dict[str, Any], role: Role, report: int, base_memory: int
         os.write(_REPORT_AT, STARTED)
         os.close(_REPORT_AT)
     except (OSError, ValueError, KeyError) as error:
-        os.write(_REPORT_AT, json.dumps({"failed": str(error)}).encode() + b"\n")
+        os.write(_REPORT_AT, f"{type(error).__name__}: {error}\n".encode())
         os._exit(70)
     role(order)
     os._exit(71)
@@ -77,8 +75,8 @@ def _confine(order: dict[str, Any], base_memory: int) -> None:
             value += base_memory
         resource.setrlimit(getattr(resource, name), (value, value))
     os.setgroups([])
-    os.setresgid(INNER_USER, INNER_USER, INNER_USER)
-    os.setresuid(INNER_USER, INNER_USER, INNER_USER)
+    os.setresgid(order["user"], order["user"], order["user"])
+    os.setresuid(order["user"], order["user"], order["user"])
     kernel.drop_capabilities()
     kernel.Filter(bytes.fromhex(order["filter"])).load()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import resource
 
 CLONE_NEWNS = 0x00020000
@@ -59,7 +58,7 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
 def enter_root(folder: str) -> None:
     """Make `folder` (a mount point) the root, and drop the old root out of reach."""
     os.chdir(folder)
-    number = {"x86_64": 155, "aarch64": 41}[platform.machine()]
+    number = {"x86_64": 155, "aarch64": 41}[os.uname().machine]
     _checked(_libc.syscall(ctypes.c_long(number), b".", b"."), "pivot_root")
     _checked(_libc.umount2(b".", MNT_DETACH), "umount old root")
     os.chdir("/")

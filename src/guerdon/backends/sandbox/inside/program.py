@@ -8,7 +8,10 @@ import gc
 import os
 import sys
 import types
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # see `roles`
+    from typing import Any, NoReturn
 
 PAYLOAD, REPLY, FROM_PEER, TO_PEER = 3, 4, 5, 6
 

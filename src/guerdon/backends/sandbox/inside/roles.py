@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
-from typing import Any, NoReturn
+import sys
 
-Role = Callable[[dict[str, Any]], NoReturn]
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # a job that is started, not forked, pays for every import: typing alone costs more than itself
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    Role = Callable[[dict[str, Any]], NoReturn]
 
 _ROLES = {
     "program": ("program", "run"),
@@ -22,5 +25,7 @@ def load_roles(names: list[str]) -> dict[str, Role]:
     found = {}
     for name in names:
         module, function = _ROLES[name]
-        found[name] = getattr(importlib.import_module(f".{module}", __package__), function)
+        full = f"{__package__}.{module}"
+        __import__(full)
+        found[name] = getattr(sys.modules[full], function)
     return found
