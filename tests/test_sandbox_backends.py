@@ -37,14 +37,10 @@ def test_no_program_gets_out_of_bubblewrap(shared_data):
     import json
 
     rows = map(json.loads, (shared_data / "sandbox" / "programs.jsonl").read_text().splitlines())
-    # It does not count the files in its /tmp; a third of the rest here, the whole corpus at the fork server.
-    uncounted = {
-        "many folders deep",
-        "a folder of links, hard and soft, without end",
-        "a tree of folders as deep as it goes",
-    }
+    # A third of them here, those with a limit of their own and those on the host's devices among them.
     apart = {"memory over many processes", "stderr flood", "change what belongs to a device or file of the host"}
-    brief = [attack for attack in attacks() if not attack.states and attack.name not in uncounted | apart]
+    apart |= {"many folders deep", "a folder of links, hard and soft, without end", "many files"}
+    brief = [attack for attack in attacks() if not attack.states and attack.name not in apart]
     corpus = [*brief[::3], *(attack for attack in attacks() if attack.name in apart)]
     corpus += [attack for attack in attacks() if attack.states][::8]
     corpus += [Attack(row["name"], row["program"]) for row in rows if row["kind"] == "escape"]

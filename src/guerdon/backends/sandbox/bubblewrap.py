@@ -1,7 +1,7 @@
 """A back end for hosts that prefer bubblewrap: one `bwrap` process for each run, limits by rlimit, any command.
 
-Slower than the fork server (an interpreter start for each run), with the same system-call filter and control group, but
-without a limit on the number of files in /tmp; for programs that need an untouched start.
+Slower than the fork server (an interpreter start for each run), with the same system-call filter, control group and
+limits; for programs that need an untouched start. Needs util-linux besides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .inside.jail import DEVICES, HOST_NAME, INNER_USER
 from .plain import run_command
 from .result import MIB, Limits, Result, reason_of
 from .seccomp import job_filter
-from .server import base_interpreter, readable_folders
+from .server import base_interpreter, job_limits, readable_folders
 
 _SHARED = (
     "--unshare-all",
@@ -44,11 +44,9 @@ _SHARED = (
     "HOME",
     "/tmp",
 )
-# bwrap shows devices writable or not at all, and a job that root starts owns them: it starts where they are read-only.
-_READ_ONLY_DEVICES = (
-    *("unshare", "--mount", "--propagation", "private", "--"),
-    *("/bin/sh", "-c", 'mount -o bind,ro /dev /dev && exec "$@"', "sh"),
-)
+# What bwrap can't put up itself, in a mount namespace around it: a /tmp that counts its files, and devices that are
+# read-only nodes (bwrap shows devices writable or not at all, and a job that root starts would own the host's).
+_AROUND = ("--mount", "--propagation", "private", "--", "/bin/sh", "-c", 'mount -aT "$1" && shift && exec "$@"', "sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +66,29 @@ class Bubblewrap:
         if not binary:
             return _refused("bwrap is not installed (apt install bubblewrap)")
         with tempfile.TemporaryDirectory(prefix="guerdon-bwrap-") as folder:
-            mounts: list[str] = []
+            walls = [*_walls(), "--bind", f"{folder}/tmp", "/tmp", "--chdir", "/tmp"]
             for name, content in files.items():
                 path = os.path.join(folder, name)
                 with open(path, "wb") as file:
                     file.write(content)
                 os.chmod(path, 0o755)
-                mounts += ["--ro-bind", path, f"/tmp/{name}"]
+                walls += ["--ro-bind", path, f"/tmp/{name}"]
+            around = ["unshare", *(["--user", "--map-root-user"] if os.geteuid() else []), *_AROUND]
+            start = [*around, _mounts(folder, limits), binary, *walls, "--remount-ro", "/"]
             with _filter() as code, _status_pipe() as (reading, writing):
-                walls = [*_walls(limits), *mounts, "--seccomp", str(code), "--json-status-fd", str(writing)]
-                first = _READ_ONLY_DEVICES if os.geteuid() == 0 else ()
-                return _bounded(
-                    [*first, binary, *walls, "--", *command], stdin, limits, folder, (code, writing), reading
-                )
+                whole = [*start, "--seccomp", str(code), "--json-status-fd", str(writing), "--", *command]
+                return _bounded(whole, stdin, limits, folder, (code, writing), reading)
+
+
+def _mounts(folder: str, limits: Limits) -> str:
+    """A table for mount(8) of what is mounted around bwrap; one process for all of it."""
+    os.mkdir(f"{folder}/tmp")
+    lines = [f"/dev/{name} /dev/{name} none bind,ro 0 0\n" for name in DEVICES]
+    place = folder.replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011").replace("\n", "\\012")
+    lines.append(f"tmp {place}/tmp tmpfs mode=1777,{job_limits(limits)['tmp']} 0 0\n")
+    with open(f"{folder}/mounts", "w") as file:
+        file.writelines(lines)
+    return f"{folder}/mounts"
 
 
 def _refused(reason: str) -> Result:
@@ -169,7 +177,7 @@ def _own_processes() -> int:
     return owned
 
 
-def _walls(limits: Limits) -> list[str]:
+def _walls() -> list[str]:
     walls = [*_SHARED]
     if "LD_LIBRARY_PATH" in os.environ:
         walls += ["--setenv", "LD_LIBRARY_PATH", os.environ["LD_LIBRARY_PATH"]]
@@ -180,4 +188,4 @@ def _walls(limits: Limits) -> list[str]:
             walls += ["--ro-bind", path, path]
     for device in (f"/dev/{name}" for name in DEVICES):
         walls += ["--dev-bind", device, device]
-    return [*walls, "--size", str(limits.file_bytes), "--tmpfs", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"]
+    return walls
