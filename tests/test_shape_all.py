@@ -1,213 +1,198 @@
-"""What holds for every function of the room: ranges, unknowns, order of the rollouts, pickling, both ways to call
-it."""
+"""What holds for every block of shape and credit: whatever numbers it gets, known or not, and however it is called.
+
+`BLOCKS` has an entry for every exported name, so that a new block is tried here without a line of its own.
+"""
 
 from __future__ import annotations
 
+import functools
 import itertools
-import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
-import guerdon as gd
-from guerdon import shape
-from guerdon.core.transform import Transform
+from guerdon import credit, shape
+from guerdon.core.axis import Axis, lineage
+from guerdon.core.frame import Frame
+from guerdon.core.scores import Scores
+from guerdon.core.transform import Apply
 from guerdon.spec import dump_spec, load_spec
-from shape_strategies import UNIT, given, listed, same, scores_of
+from shape_and_credit import BLOCKS, EXTREME, UNIT_BLOCKS, random_rollouts
+from shape_strategies import listed, same
 
-X, Y, B = (gd.column(n, range=(0, 1)) for n in "xyb")
-S, W, K, E = (gd.column(n, axis="item", range=r) for n, r in (("s", (0, 1)), ("w", (0, 3)), ("k", None), ("e", None)))
-OPPONENT = gd.column("beats", axis="opponent", range=(0, 1))
-
-CASES = {
-    "affine": shape.affine(X, -2, 0.3),
-    "anneal": shape.anneal(X, over=0.5, kind="cosine"),
-    "arctan": shape.arctan(X),
-    "base_bonus": shape.base_bonus(X, Y),
-    "bradley_terry": shape.bradley_terry(OPPONENT),
-    "calls": shape.calls(X),
-    "cap": shape.cap(X, 0.3, unless=B),
-    "centre": shape.centre(X),
-    "choose": shape.choose(B, [X, Y]),
-    "clip": shape.clip(X, 0.2, 0.6),
-    "copeland": shape.copeland(OPPONENT),
-    "dag_gate": shape.dag_gate(S, parents=[[], [0], [0, 1]]),
-    "delta": shape.delta(S),
-    "dominance": shape.dominance([X, Y]),
-    "elo": shape.elo(OPPONENT, rounds=5),
-    "ensemble_lower_bound": shape.ensemble_lower_bound(S),
-    "ensemble_mean": shape.ensemble_mean([X, Y]),
-    "ensemble_min": shape.ensemble_min(S),
-    "ensemble_spread": shape.ensemble_spread([X, Y]),
-    "exp": shape.exp(X),
-    "fallback": shape.fallback(X, Y),
-    "gain": shape.gain(S),
-    "gate": shape.gate(X, [B, Y >= 0.1], failed=[-1, -0.5]),
-    "gated_sum": shape.gated_sum([X, Y, B], [0.1, 0.5]),
-    "gaussian": shape.gaussian(X, 0.5),
-    "group_class": shape.group_class(X),
-    "group_log_mean": shape.group_log_mean(X),
-    "group_statistic": shape.group_statistic(X, "std", where=B, ddof=1),
-    "items": shape.items(S),
-    "kendall": shape.kendall(S, W),
-    "label_statistic": shape.label_statistic(S, "var"),
-    "length_penalty": shape.length_penalty(X, budget=0.5, buffer=0.2),
-    "log": shape.log(X, 1e-6),
-    "log_sigmoid": shape.log_sigmoid(X),
-    "mean_over_others": shape.mean_over_others(OPPONENT),
-    "merge_uncertain": shape.merge_uncertain(X, Y * 0.1, values="mean"),
-    "minmax": shape.minmax(X, within=B),
-    "normalised_sum": shape.normalised_sum([X, Y]),
-    "ordinal": shape.ordinal(X),
-    "pareto_front": shape.pareto_front([X, Y]),
-    "power": shape.power(X, 1.5),
-    "quantise": shape.quantise(X),
-    "rank": shape.rank(X),
-    "running_clip": shape.running_clip(X),
-    "running_mean": shape.running_mean(X),
-    "running_minmax": shape.running_minmax(X),
-    "running_quantile_scale": shape.running_quantile_scale(X),
-    "running_zscore": shape.running_zscore(X),
-    "self_paced": shape.self_paced([X, Y]),
-    "sigmoid": shape.sigmoid(X, 3, 0.5),
-    "skew_preference": shape.skew_preference(S),
-    "soft_and": shape.soft_and([X, Y]),
-    "soft_gate": shape.soft_gate(X, Y),
-    "spread_weight": shape.spread_weight(X),
-    "stratify": shape.stratify(X, by=B),
-    "tanh": shape.tanh(X),
-    "tiered": shape.tiered(X, [0.1, 0.5], [0, 1, -1]),
-    "until": shape.until(S >= 0.5),
-    "weighted_items": shape.weighted_items(S, W, classes=K, missing="skip"),
-    "weighted_mean": shape.weighted_mean({"x": X, "y": Y}, {"x": 2, "y": 1}, missing="renormalise"),
-    "weighted_sum": shape.weighted_sum([X, Y], [2, -1], missing={"1": 0.5}),
-    "win_rate": shape.win_rate(OPPONENT),
-    "zscore": shape.zscore(X, ddof=1, eps=1e-6),
-}
-READS_THE_ORDER = {"bradley_terry", "copeland", "elo", "mean_over_others", "skew_preference", "win_rate"}
-
-MAYBE = st.one_of(st.none(), UNIT)
+NODES = {name: block for name, block in BLOCKS.items() if isinstance(block, Apply)}
+EACH, EACH_NODE = pytest.mark.parametrize("name", BLOCKS), pytest.mark.parametrize("name", NODES)
 
 
-@st.composite
-def rollouts(draw):
-    """Rollouts of up to three prompts, three items each, and a comparison with every member of their group."""
-    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
-    rows = []
-    for prompt, size in enumerate(sizes):
-        for _ in range(size):
-            three = st.lists(MAYBE, min_size=3, max_size=3)
-            rows.append(
-                {
-                    "prompt": str(prompt), "x": draw(MAYBE), "y": draw(MAYBE),
-                    "b": draw(st.sampled_from([0.0, 1.0, 1.0, None])), "s": draw(three), "k": [0, 0, 1], "e": [0, 1, 2],
-                    "w": draw(st.lists(st.sampled_from([0.0, 1.0, 3.0]), min_size=3, max_size=3)),
-                    "beats": draw(st.lists(MAYBE, min_size=size, max_size=size)),
-                }
-            )  # fmt: skip
-    return rows
-
-
-def per_rollout(scored):
-    """Each rollout's values in input order, None where unknown."""
-    scores = scored.scores
-    flat = listed(scores)
-    if scores.axis.name == "rollout":
-        return [[v] for v in flat]
-    ends = scores.axis.offsets.tolist()
-    return [flat[a:b] for a, b in itertools.pairwise(ends)]
-
-
-def test_no_public_function_of_the_modules_covered_here_is_left_out():
-    home = {n: getattr(shape, n).function.__module__ for n in shape.__all__ if isinstance(getattr(shape, n), Transform)}
-    covered = {home[name] for name in CASES if name in home}
-    assert {name for name, module in home.items() if module in covered} <= set(CASES)
-
-
-@pytest.mark.parametrize("name", CASES)
-@given(rows=rollouts(), seed=st.integers(0, 99), examples=12)
-def test_ranges_hold_nothing_is_nan_and_the_order_of_the_rollouts_does_not_matter(name, rows, seed):
-    expr = CASES[name]
-    scored = expr.score(rows)
-    got = scored.framed.values[scored.framed.known]
-    assert np.isfinite(got).all()
-    assert (got >= expr.range.low).all()
-    assert (got <= expr.range.high).all()
-    assert all(scored.framed.reason(i) for i in np.flatnonzero(~scored.framed.known))
-    if name in READS_THE_ORDER:
-        return
-    order = np.random.default_rng(seed).permutation(len(rows))
-    plain, mixed = per_rollout(scored), per_rollout(expr.score([rows[i] for i in order]))
-    assert all(same(plain[i], mixed[place]) for place, i in enumerate(order))
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_node_survives_pickling_with_its_fingerprint(name):
-    twin = pickle.loads(pickle.dumps(CASES[name]))
-    assert twin.fingerprint == CASES[name].fingerprint
-    assert twin.range == CASES[name].range
-    rows = [{"prompt": "p", "x": v, "y": 1 - v, "b": 1.0, "s": [v] * 3, "w": [1] * 3, "k": [0] * 3, "beats": [v, v]}
-            for v in (0.25, 0.75)]  # fmt: skip
-    assert np.array_equal(twin.score(rows).framed.values, CASES[name].score(rows).framed.values)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_node_can_be_written_as_a_spec_and_read_back(name):
-    assert load_spec(dump_spec(CASES[name])).reward.fingerprint == CASES[name].fingerprint
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_an_empty_batch_is_no_error(name):
-    assert len(CASES[name].score([])) == 0
-
-
-# The blocks that no other file tests by themselves.
-
-
-def test_a_fallback_steps_in_only_where_the_first_is_unknown_and_says_why():
-    asked = []
-
-    @gd.signal(key="tests.second", version=1, range=(0, 1))
-    def second(rollout):
-        asked.append(rollout.id)
-        return 0.25
-
-    scored = shape.fallback(X, second).score([{"id": "a", "x": 0.5}, {"id": "b", "x": None}])
-    assert scored.values.tolist() == [0.5, 0.25]
-    assert asked == ["b"]
-    assert scored.scores.evidence[1] == {"fallback": "column 'x' is missing"}
-    assert shape.fallback(X, -3).range == gd.Interval(-3, 1)
-    assert math.isnan(shape.fallback(X, Y).score([{}]).values[0])
-
-
-@given(st.lists(st.tuples(MAYBE, UNIT), max_size=6))
-def test_kendall_equals_its_definition(items):
-    said, gold = [s for s, _ in items], [g for _, g in items]
-    got = shape.kendall(scores_of([said]), scores_of([gold]))
-    if None in said or len(said) < 2:
-        assert listed(got) == [None]
-        return
-    signs = [
-        np.sign(said[i] - said[j]) * np.sign(gold[i] - gold[j]) for i, j in itertools.combinations(range(len(said)), 2)
+@functools.cache
+def frames(count=30, numbers=None, unknown=True):
+    """Frames of random rollouts, of `EXTREME` numbers in turn if no others are given."""
+    return [
+        Frame.of(random_rollouts(seed, numbers or EXTREME[seed % len(EXTREME)], unknown=unknown))
+        for seed in range(count)
     ]
-    assert same(listed(got), [sum(signs) / len(signs)])
 
 
-@given(st.lists(st.floats(-1e5, 0), min_size=1, max_size=6))
-def test_the_log_of_a_groups_mean_probability_lies_between_its_members(logs):
-    (got,) = listed(shape.group_log_mean(scores_of([logs])))
-    assert min(logs) <= got <= max(logs)
-    top = max(logs)
-    assert got == pytest.approx(top + math.log(sum(math.exp(x - top) for x in logs) / len(logs)))
+def operands(block, frame):
+    """The scores that a block is computed from."""
+    return [
+        Scores.constant(frame.prompt, c.value) if c.axis == "prompt" else c.score(frame).framed for c in block.children
+    ]
 
 
-def test_items_are_counted_whether_known_or_not():
-    assert shape.items(S).score([{"s": [1, None]}, {"s": []}]).values.tolist() == [2, 0]
+def computed(block, scores):
+    """The block's result on these operands, from its first state if it has one."""
+    if block.transform.traits.initial is None:
+        return block.compute(scores)
+    return block.compute(scores, state=block.initial_state())[0]
 
 
-def test_the_weight_of_a_group_grows_with_its_spread_up_to_its_bounds():
-    rows = [{"prompt": p, "x": x} for p, x in (("a", 0), ("a", 1), ("b", 0.5))]
-    wide, _, narrow = shape.spread_weight(X).score(rows).values
-    assert 3 >= wide > narrow >= 0.4
+def parts(scores, axis):
+    """Values per item of an axis above, None where unknown."""
+    flat = listed(scores)
+    return [flat[a:b] for a, b in itertools.pairwise(scores.axis.offsets_over(axis).tolist())]
+
+
+@pytest.fixture(autouse=True)
+def no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def test_every_block_of_both_rooms_is_tried():
+    exported = {n for room in (shape, credit) for n in room.__all__ if callable(getattr(room, n))}
+    assert {name.partition(":")[0] for name in BLOCKS} == exported
+
+
+@EACH
+def test_no_number_however_large_or_small_gives_a_nan_a_warning_an_error_or_an_unknown_without_a_reason(name):
+    for frame in frames():
+        out = BLOCKS[name].score(frame).framed
+        assert np.isfinite(out.values[out.known]).all()
+        assert all(isinstance(r, str) and r not in ("", "unknown") for r in out.unknown_reasons())
+        assert out.reasons is None or len(out.reasons) == len(out)
+
+
+@EACH
+def test_known_values_lie_in_the_declared_range(name):
+    block = UNIT_BLOCKS[name]
+    for frame in frames(numbers=(0.0, 0.25, 0.5, 1.0, 1 / 3, 0.1, 5e-324, 1 - 2**-53)):
+        out = block.score(frame).framed
+        known = out.values[out.known]
+        assert (known >= block.range.low).all()
+        assert (known <= block.range.high).all()
+
+
+@EACH_NODE
+def test_what_an_unknown_item_holds_plays_no_part_and_operands_stay_as_they_were(name):
+    block = NODES[name]
+    for frame in frames(12):
+        given = operands(block, frame)
+        before = [(s.values.copy(), s.known.copy(), None if s.reasons is None else s.reasons.copy()) for s in given]
+        plain = computed(block, given)
+        for s, (values, known, reasons) in zip(given, before, strict=True):
+            assert np.array_equal(s.values, values, equal_nan=True)
+            assert np.array_equal(s.known, known)
+            assert (s.reasons is None) if reasons is None else np.array_equal(s.reasons, reasons)
+        for hidden in (np.nan, np.inf, -1e308, 1.0):
+            filled = [
+                Scores(s.axis, np.where(s.known, s.values, hidden), s.known, s.reasons, s.evidence) for s in given
+            ]
+            assert listed(computed(block, filled)) == listed(plain)
+
+
+STANDS_IN = {
+    "known", "fallback", "items", "left", "place", "calls", "contrasting", "label_statistic", "gate", "choose", "until",
+    "dag_gate", "cap", "ensemble_mean", "ensemble_min", "ensemble_spread", "ensemble_lower_bound", "weighted_sum",
+    "weighted_mean", "normalised_sum", "pace_weights", "gated_sum", "ever_positive", "live_rate", "rollout_relative",
+    "label_correlation", "mutual_clusters", "skew_preference", "before_error",
+}  # fmt: skip
+"""Blocks that state a known result beside an unknown item: a count, a decided gate, a stand-in, a group's statistic."""
+
+
+@EACH_NODE
+def test_an_unknown_item_stays_unknown_unless_the_block_states_what_it_becomes(name):
+    if name.partition(":")[0] in STANDS_IN:
+        return
+    for frame in frames(20):
+        given = operands(NODES[name], frame)
+        out = computed(NODES[name], given)
+        for child, scores in zip(NODES[name].children, given, strict=True):
+            only_axis = child is NODES[name].bound.arguments.get("like")
+            if scores.axis.matches(out.axis) and not only_axis:
+                assert not (out.known & ~scores.known).any()
+
+
+@EACH_NODE
+def test_no_block_reads_further_than_it_declares(name):
+    """A demand for one item asks for its rollout, group or batch: what else a block read would differ by who asks."""
+    reads = NODES[name].transform.traits.groups
+    if reads == "batch" or NODES[name].transform.traits.initial is not None:
+        return
+    for seed in range(20):
+        rows = sorted(random_rollouts(seed, EXTREME[seed % len(EXTREME)]), key=lambda row: row["prompt"])
+        together = NODES[name].score(rows).framed
+        whole = parts(together, "prompt" if reads is True or together.axis.name == "prompt" else "rollout")
+        if reads is True or together.axis.name == "prompt":
+            shares = [[r for r in rows if r["prompt"] == p] for p in dict.fromkeys(r["prompt"] for r in rows)]
+        else:
+            shares = [[row] for row in rows]
+        alone = [listed(NODES[name].score(share).framed) for share in shares]
+        assert all(same(a, b, 1e-12) for a, b in zip(whole, alone, strict=True))
+
+
+READS_THE_ORDER = {
+    "bradley_terry", "copeland", "elo", "mean_over_others", "mutual_clusters", "skew_preference", "win_rate",
+}  # fmt: skip
+"""Blocks on an axis that lists the members of the group in order: tests/test_shape_compared.py permutes both."""
+
+
+@EACH
+def test_the_order_of_the_rollouts_moves_nothing(name):
+    if name.partition(":")[0] in READS_THE_ORDER:
+        return
+    for seed in range(12):
+        rows = random_rollouts(seed)
+        order = np.random.default_rng(seed).permutation(len(rows))
+        plain, mixed = (parts_in_order(name, some) for some in (rows, [rows[i] for i in order]))
+        assert all(same(plain[i], mixed[at], 1e-9) for at, i in enumerate(order))
+
+
+def parts_in_order(name, rows):
+    scores = BLOCKS[name].score(rows).scores
+    return parts(scores, "rollout" if scores.axis.has("rollout") else "prompt")
+
+
+@EACH
+def test_no_rollouts_are_no_error(name):
+    assert len(BLOCKS[name].score([])) == 0
+
+
+@EACH_NODE
+def test_prompts_without_rollouts_are_no_error(name):
+    def bare(axis):
+        out = Axis("prompt", 2)
+        for below in reversed(lineage(axis)[:-1]):
+            out = Axis.under(out, np.zeros(out.size, dtype=np.int64), below)
+        return out
+
+    given = [Scores.of(bare(child.axis), np.zeros(bare(child.axis).size)) for child in NODES[name].children]
+    out = computed(NODES[name], given)
+    assert np.isfinite(out.values).all()
+    assert len(out) == (2 if out.axis.name == "prompt" else 0)
+
+
+@EACH
+def test_a_node_survives_pickling_with_its_fingerprint(name):
+    twin = pickle.loads(pickle.dumps(BLOCKS[name]))
+    assert (twin.fingerprint, twin.range) == (BLOCKS[name].fingerprint, BLOCKS[name].range)
+    frame = frames()[3]
+    assert listed(twin.score(frame).framed) == listed(BLOCKS[name].score(frame).framed)
+
+
+@EACH
+def test_a_node_can_be_written_as_a_spec_and_read_back(name):
+    assert load_spec(dump_spec(BLOCKS[name])).reward.fingerprint == BLOCKS[name].fingerprint

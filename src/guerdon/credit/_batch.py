@@ -29,7 +29,8 @@ def batch_whiten(
     With ``like``, a finer axis, every item counts as often as it has items there (rollouts weigh by their tokens), and
     the result is on that axis. ``ddof`` 1 is the sample variance (as in verl, TRL), 0 the population's. ``shift=False``
     keeps the mean. Where all known items are equal the result is exactly 0 (or ``x`` with ``shift=False``); with fewer
-    than two it is unknown. A batch is what one ``score`` call gets.
+    than two it is unknown. A batch is what one ``score`` call gets. Its mean and deviation hold the item itself: a
+    bias that falls as the batch grows.
 
     >>> import guerdon as gd
     >>> rows = [{"r": 1.0}, {"r": 3.0}]
@@ -88,8 +89,8 @@ def reinforce_plus_plus(
 
     ``G_t = gamma^(T - t) R``, ``A = (G - mean) / sqrt(var + eps)`` with the sample variance. ``reward``: one per
     rollout; ``like``: any score on the token axis (its values play no part). ``group_baseline`` first subtracts the
-    group's mean (the variant for several rollouts per prompt). Unknown rollouts take no part. The mean over tokens
-    lets long rollouts weigh more: the expected gradient is not exactly that of the expected reward.
+    group's mean (the variant for several rollouts per prompt). Unknown rollouts take no part. Biased: the mean over
+    tokens lets long rollouts weigh more, and it holds the rollout itself.
 
     Source: Hu 2025, arXiv:2501.03262.
 
@@ -122,7 +123,8 @@ def gdpo(
 
     ``A = batch_whiten(sum_k w_k (r_k - mean(r_k)) / (std(r_k) + eps))``. ``parts``: rewards per rollout; a part without
     spread in a group gives 0 there. ``like``: a score on the token axis; then moments run over tokens (as in verl)
-    and the result is on tokens, else over rollouts (as in TRL). A rollout with an unknown part is unknown.
+    and the result is on tokens, else over rollouts (as in TRL). A rollout with an unknown part is unknown. Both
+    divisions trade bias.
 
     Source: GDPO, arXiv:2601.05242, with the conventions released in verl.
 

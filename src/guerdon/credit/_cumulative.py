@@ -22,7 +22,7 @@ def _same(x: Interval, **_: object) -> Interval:
 
 @transform("credit.prefix_min", version=1, groups="rollout", range=_same)
 def prefix_min(x: Scores, *, missing: Missing = "unknown") -> Scores:
-    """The worst item so far: ``m_t = min_{j <= t} x_j``.
+    """The worst item so far: ``m_t = min_{j <= t} x_j``. As a return, biased like `suffix_min`.
 
     >>> import guerdon as gd
     >>> rows = [{"s": [0.9, 0.2, 0.5]}]
@@ -35,6 +35,9 @@ def prefix_min(x: Scores, *, missing: Missing = "unknown") -> Scores:
 @transform("credit.suffix_min", version=1, groups="rollout", range=_same)
 def suffix_min(x: Scores, *, missing: Missing = "unknown") -> Scores:
     """The worst item from here on: ``m_t = min_{j >= t} x_j``.
+
+    PURE's min-form return: one bad step spoils what led to it, and good-looking steps add nothing. It stands for
+    another objective than the sum of the steps, of whose gradient it is a biased estimate.
 
     >>> import guerdon as gd
     >>> rows = [{"s": [0.9, 0.2, 0.5]}]

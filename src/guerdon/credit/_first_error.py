@@ -49,7 +49,8 @@ def _first(mask: BoolArray, place: IntArray, offsets: IntArray) -> IntArray:
 def before_error(x: Scores, *, below: float = 0.5) -> Scores:
     """1 for steps before the first wrong one (score below ``below``), 0 from it on; all 1 where none is wrong.
 
-    Shape ``(steps,)``. A rollout whose first wrong step is unknown (see `first_error`) is unknown.
+    Shape ``(steps,)``. A rollout whose first wrong step is unknown (see `first_error`) is unknown. Rewards masked by it
+    are another objective: credit from them is biased for the unmasked sum.
 
     >>> import guerdon as gd
     >>> rows = [{"s": [0.9, 0.2, 0.8]}]

@@ -26,8 +26,8 @@ def group_relative(x: Scores, *, scale: Literal["std", "none"] = "std", ddof: in
     gives exactly 0; one with fewer than two known members is unknown.
 
     The mean holds ``r_i`` itself, so that the expected gradient without division is ``(n - 1) / n`` times the exact
-    one; with division prompts are weighted by ``1 / std`` and the optimum of the expected reward is not kept in
-    general.
+    one. Division trades bias: prompts are weighted by ``1 / std``, and the optimum of the expected reward is not kept
+    in general.
 
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "r": r} for r in (1.0, 0.0)]
@@ -52,21 +52,21 @@ def leave_one_out(x: Scores) -> Scores:
     [0.75, -0.75, 0.0]
     """
     groups = Groups.of(x)
-    others = np.maximum(groups.at(groups.members) - 1, 1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = x.values - (groups.at(groups.total) - x.values) / others
-    return member_wise(x, groups, np.where(groups.at(groups.flat), 0.0, values))
+    return member_wise(x, groups, groups.above_others)
 
 
-@transform("credit.token_leave_one_out", version=1, groups=True)
+@transform("credit.token_leave_one_out", version=1, groups="batch")
 def token_leave_one_out(x: Scores, like: Scores | None = None, *, width: int | None = None) -> Scores:
     """Returns minus the mean return *per token* of the other rollouts: ``A_{i,t} = G_{i,t} - b_i``.
 
     ``b_i = sum_{k != i} sum_t G_{k,t} / ((K - 1) L)`` over the ``K`` known rollouts of the prompt. ``x``: returns of
     steps (each held by all tokens that ``like``, on the token axis, gives the step) or of tokens; result on the finer
-    axis. ``L`` (``width``) is the padded length, by default that of the batch's longest rollout: the published baseline
-    depends on it. Counting tokens, not steps, keeps few huge steps from looking good. A rollout with an unknown item
-    is unknown and takes no part; fewer than two known ones: unknown.
+    axis. ``L`` (``width``) is the padded length: the published baseline depends on it. Counting tokens, not steps,
+    keeps few huge steps from looking good. A rollout with an unknown item is unknown and takes no part; fewer than two
+    known ones: unknown.
+
+    Exact with a fixed ``width``. By default it is the length of the batch's longest rollout, which the policy can
+    move: that trades a little bias.
 
     Source: PURE, Cheng et al. 2025, arXiv:2504.15275 (released code).
 

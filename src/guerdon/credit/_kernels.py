@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from guerdon.core.axis import FloatArray, IntArray
+from guerdon.core.segments import segment_max
 from guerdon.credit import _loops
 
 BLOCK = 16
@@ -124,13 +125,15 @@ def suffix_discounted(x: FloatArray, offsets: IntArray, decay: float, *, reuse: 
     if decay == 1.0:
         return accumulate(np.add, x, offsets, reverse=True)
     out = x if reuse else x.copy()
-    # Scaled down where a sum could overflow: an infinity times the 0 at a segment's end would leak into its neighbour.
-    huge = len(x) > 0 and max(out.max(), -out.min()) > HUGE
-    if huge:
-        out *= 2.0**-64
+    # Segments whose sum could overflow are scaled down: an infinity times the 0 at their end would leak into the next.
+    scale = None
+    if len(x) and max(out.max(), -out.min()) > HUGE:
+        huge = segment_max(np.abs(out), offsets) > HUGE
+        scale = np.repeat(np.where(huge, 2.0**-64, 1.0), np.diff(offsets))
+        out *= scale
     _recur(out, last_items(offsets), decay)
-    if huge:
-        out *= 2.0**64
+    if scale is not None:
+        out /= scale
     return out
 
 

@@ -18,7 +18,7 @@ def soft_min(x: Scores, *, temperature: float = 0.1) -> Scores:
 
     As ``temperature`` falls to 0, ``sum_k w_k x_k`` falls to ``min_k x_k``; it never lies below it. Shape
     ``(steps,)``; a rollout with an unknown step is unknown. The softmax is shifted by the minimum, so no temperature
-    under- or overflows.
+    under- or overflows. An objective of its own: for the sum of the steps it is biased, and can't be padded.
 
     Source: PURE, Cheng et al. 2025, arXiv:2504.15275.
 

@@ -43,8 +43,8 @@ def pass_at_k_advantage(x: Scores, *, k: int, scale: Literal["std", "none"] = "s
     ``A_right = (1 - rho) / (sigma + eps)`` and ``A_wrong = (1 - rho - C(n-c-1, k-1) / C(n-1, k-1)) / (sigma + eps)``;
     graded scores take the order-statistics form of the same. 0 for all where every subset has the same maximum;
     unknown for ``n < k``. ``scale="none"`` leaves out the division: then the expected gradient is that of pass@k
-    times a constant (each advantage is ``(n - k) / n`` of the one with a leave-one-out baseline); with it, prompts
-    are weighted by ``1/std``.
+    times a constant (each advantage is ``(n - k) / n`` of the one with a leave-one-out baseline); with it there is
+    bias, as prompts are weighted by ``1/std``.
 
     Source: Chen et al. 2025, *Pass@k Training*, arXiv:2508.10751.
 

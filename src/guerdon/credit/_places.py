@@ -11,6 +11,7 @@ from guerdon.core.scores import Scores
 from guerdon.core.transform import transform
 from guerdon.credit._kernels import positions, suffix_discounted, unit_interval
 from guerdon.credit._rollouts import settled, whole
+from guerdon.credit._spread import both_known
 from guerdon.shape._finite import measured
 from guerdon.shape._groups import Groups
 from guerdon.shape._normalise import member_wise
@@ -37,6 +38,9 @@ def place_relative(
     spread. Items at a place with fewer than ``least`` known members are unknown; with ``least=1`` a lone item gets 0.
     Unknown items take no part and stay unknown.
 
+    Of returns, with ending as an item of its own, the expected gradient without division is the exact one times
+    ``(m - 1) / m`` at a position reached by ``m`` rollouts. Division trades bias.
+
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "s": [1.0, 4.0]}, {"prompt": "p", "s": [3.0, 4.0]}]
     >>> gd.credit.place_relative(gd.column("s", axis="step")).score(rows).scores.values.tolist()
@@ -45,12 +49,11 @@ def place_relative(
     if scale not in ("std", "none"):
         raise ValueError(f'scale={scale!r}: choose "std" or "none"')
     groups = places(x, place)
-    flat = groups.at(groups.flat).astype(bool)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        off = np.where(flat, 0.0, x.values - groups.at(groups.mean))
-        if scale == "std":
-            spread = groups.at(groups.std(ddof)) + eps
-            off = off / np.where(flat, 1.0, np.where(np.isfinite(spread), spread, np.nan))
+    if scale == "std":
+        off = groups.standardised(ddof, eps)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = np.where(groups.at(groups.flat), 0.0, x.values - groups.at(groups.mean))
     return member_wise(Scores.of(x.axis, x.values, groups.known, _parts(x, place), x.evidence), groups, off, least)
 
 
@@ -62,7 +65,9 @@ def _parts(x: Scores, place: Scores | None) -> Scores | tuple[Scores, ...]:
 def place_leave_one_out(x: Scores, place: Scores | None = None) -> Scores:
     """Score minus the mean of the *other* items at the same place: a baseline that leaves out the own return.
 
-    Shapes, ``place`` and unknowns as in `place_relative`; a lone item has no baseline and is unknown.
+    Shapes, ``place`` and unknowns as in `place_relative`; a lone item has no baseline and is unknown. Of returns, with
+    ending as an item of its own, the expected gradient is exact at a place that another rollout reaches; lone items
+    add nothing, so that places which few rollouts reach are learnt more slowly.
 
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "s": [1.0]}, {"prompt": "p", "s": [3.0]}, {"prompt": "p", "s": [5.0]}]
@@ -70,11 +75,8 @@ def place_leave_one_out(x: Scores, place: Scores | None = None) -> Scores:
     [-3.0, 0.0, 3.0]
     """
     groups = places(x, place)
-    others = np.maximum(groups.at(groups.members) - 1, 1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        off = x.values - (groups.at(groups.total) - x.values) / others
     kept = Scores.of(x.axis, x.values, groups.known, _parts(x, place), x.evidence)
-    return member_wise(kept, groups, np.where(groups.at(groups.flat), 0.0, off))
+    return member_wise(kept, groups, groups.above_others)
 
 
 @transform("credit.position_advantage", version=1, groups=True, axis=lambda reward, ended=None, **_: reward)
@@ -86,10 +88,12 @@ def position_advantage(
     ``b_t`` is the mean of ``G_t`` over the rollouts of the prompt that reach position ``t``. A rollout that ended
     itself (``ended`` = 1, the default) also reaches the position after its last item, with return 0, while that is
     below ``limit`` (the longest path allowed; default: none); its own advantage there is `end_advantage`. A rollout
-    without items, or with an unknown one, takes no part. A position that one rollout alone reaches gets 0.
+    without items, with an unknown one or with ``ended`` unknown takes no part. A position that one rollout alone
+    reaches gets 0.
 
     The baseline holds the rollout's own return, so that the expected gradient is ``(m - 1) / m`` times the exact one at
-    a position reached by ``m`` rollouts; it still mixes rollouts that reach ``t`` through different prefixes.
+    a position reached by ``m`` rollouts, if ending gets its advantage too (`end_advantage`; without it there is bias).
+    It mixes rollouts that reach ``t`` through different prefixes, which costs variance, not bias.
     Source: ProRL, *stepwise reward centering and position-specific advantage* (catalogue).
 
     >>> import guerdon as gd
@@ -118,8 +122,10 @@ def end_advantage(
     """
     path = _Paths(reward, ended, gamma, limit)
     values = np.where(path.ends, -path.baseline[path.end_place], 0.0)
-    rollout: Axis = reward.axis.ancestor("rollout")
-    return measured(rollout, values, path.takes_part, "an unknown step, or none, in the rollout")
+    out = measured(path.rollout, values, path.takes_part, "an unknown step, or none, in the rollout")
+    if out.reasons is not None and path.ended is not None and path.ended.reasons is not None:
+        out.reasons[~path.ended.known] = path.ended.reasons[~path.ended.known]
+    return out
 
 
 class _Paths:
@@ -128,22 +134,22 @@ class _Paths:
     def __init__(self, reward: Scores, ended: Scores | None, gamma: float, limit: int | None) -> None:
         unit_interval(gamma=gamma)
         offsets = reward.axis.offsets_over("rollout")
-        rollout = reward.axis.ancestor("rollout")
-        self.verdict = whole(reward)
+        self.rollout: Axis = reward.axis.ancestor("rollout")
+        self.ended = None if ended is None else ended.broadcast(self.rollout)
+        self.verdict = whole(reward) if self.ended is None else both_known(reward, self.ended)
         self.known: BoolArray = self.verdict[0]
         lengths = np.diff(offsets)
-        heard = np.ones(len(lengths), dtype=np.bool_)
-        heard[lengths > 0] = self.known[offsets[:-1][lengths > 0]]
-        self.takes_part = heard & (lengths > 0)
-        own_end = np.ones(len(lengths), dtype=np.bool_) if ended is None else ended.known & (ended.values == 1.0)
+        self.takes_part = np.zeros(len(lengths), dtype=np.bool_)
+        self.takes_part[lengths > 0] = self.known[offsets[:-1][lengths > 0]]
+        own_end = np.ones(len(lengths), dtype=np.bool_) if self.ended is None else self.ended.values == 1.0
         self.ends = self.takes_part & own_end & (lengths < (np.inf if limit is None else limit))
         with np.errstate(over="ignore", invalid="ignore"):
             self.returns: FloatArray = suffix_discounted(np.where(self.known, reward.values, 0.0), offsets, gamma)
         width = int(lengths.max(initial=0)) + 1
-        prompt = rollout.owner_in("prompt")
+        prompt = self.rollout.owner_in("prompt")
         self.place = np.repeat(prompt, lengths) * width + positions(offsets)
         self.end_place = prompt * width + lengths
-        size = rollout.ancestor("prompt").size * width
+        size = self.rollout.ancestor("prompt").size * width
         total = np.bincount(self.place, weights=np.where(self.known, self.returns, 0.0), minlength=size)
         count = np.bincount(self.place[self.known], minlength=size)
         count = count + np.bincount(self.end_place[self.ends], minlength=size)

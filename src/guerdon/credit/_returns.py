@@ -22,7 +22,7 @@ def gae(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: float = 0.95)
 
     ``value`` (shape ``(tokens,)``) is the critic's ``V_t`` of the state before item ``t``; beyond the end
     ``V = A = 0``. ``reward``: on the same axis, or one per rollout or step, paid at its last item. ``gamma``, ``lam``
-    in [0, 1]. Biased as far as ``V`` is wrong, except with ``lam = 1``. The critic's target is ``lambda_return``. PPO
+    in [0, 1]. With ``lam < 1`` there is as much bias as ``V`` is wrong. The critic's target is ``lambda_return``. PPO
     whitens the advantages of a batch afterwards: `batch_whiten`.
 
     >>> import guerdon as gd
@@ -39,7 +39,7 @@ def gae(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: float = 0.95)
 
 @transform("credit.lambda_return", version=1, groups="rollout", axis=lambda reward, value, **_: value)
 def lambda_return(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: float = 0.95) -> Scores:
-    """The critic's target: ``G_t = r_t + gamma ((1 - lam) V_{t+1} + lam G_{t+1}) = A_t + V_t`` of `gae`.
+    """The critic's target: ``G_t = r_t + gamma ((1 - lam) V_{t+1} + lam G_{t+1}) = A_t + V_t`` of `gae`; bias as there.
 
     >>> import guerdon as gd
     >>> rows = [{"v": [0.5, 0.75], "ok": 1}]
@@ -58,13 +58,17 @@ def lambda_return(reward: Scores, value: Scores, *, gamma: float = 1.0, lam: flo
 def n_step(reward: Scores, value: Scores, *, n: int = 1, gamma: float = 1.0) -> Scores:
     """Windowed temporal difference: ``A_t = sum_{j<n} gamma^j r_{t+j} + gamma^n V_{t+n} - V_t``; 0 beyond the end.
 
-    ``n = 1`` is the TD error; ``n`` as long as the rollout is the reward-to-go minus ``V``. Shapes as in `gae`.
+    ``n = 1`` is the TD error; ``n`` as long as the rollout is the reward-to-go minus ``V``; a shorter window has as
+    much bias as ``V`` is wrong. Shapes as in `gae`; the time is proportional to ``n``.
 
     >>> import guerdon as gd
     >>> rows = [{"v": [0.5, 0.75, 0.25], "ok": 1}]
     >>> gd.credit.n_step(gd.column("ok"), gd.column("v", axis="step"), n=2).score(rows).scores.values.tolist()
     [-0.25, 0.25, 0.75]
     """
+    kernels.unit_interval(gamma=gamma)
+    if n < 1:
+        raise ValueError(f"n={n!r} must be at least 1")
     offsets = value.axis.offsets_over("rollout")
     known, reasons = _known(reward, value)
     v = _plain(value)
@@ -79,6 +83,8 @@ def n_step(reward: Scores, value: Scores, *, n: int = 1, gamma: float = 1.0) -> 
 @transform("credit.window_mean", version=1, groups="rollout", range=lambda x, **_: x)
 def window_mean(x: Scores, *, width: int = 3, gamma: float = 1.0) -> Scores:
     """Weighted mean over a look-ahead window: ``sum_j gamma^j x_{t+j} / sum_j gamma^j``, ``j < width``.
+
+    Near the end over what is left. A smoothed score, not a return: as an advantage it trades bias for less variance.
 
     >>> import guerdon as gd
     >>> rows = [{"s": [1.0, 0.0, 0.5]}]
@@ -131,8 +137,6 @@ def potential_shaping(
 
 def _add_windows(out: FloatArray, reward: Scores, axis: Axis, n: int, gamma: float) -> None:
     """``out[t] += sum_{j<n} gamma^j r_{t+j}``; rewards paid at a few items only reach the ``n`` before each of them."""
-    if n < 1:
-        raise ValueError(f"n={n!r} must be at least 1")
     offsets = axis.offsets_over("rollout")
     dense = reward.axis.name == axis.name
     paid = reward if reward.axis.has("rollout") else reward.broadcast(axis.ancestor("rollout"))

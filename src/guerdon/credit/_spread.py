@@ -22,6 +22,7 @@ def spread(x: Scores, like: Scores, *, how: How = "repeat") -> Scores:
 
     ``"repeat"``: every token gets its step's score. ``"last"``: the last token of each step gets it, the others 0.
     ``"share"``: each of a step's ``n`` tokens gets ``1/n`` of it, so that sums are kept. Shape ``(tokens,)``.
+    The reward-to-go of ``"last"`` is exact credit, that of ``"share"`` biased: late tokens get less than they decide.
 
     Unknown scores stay unknown. With ``"last"`` and ``"share"``, a score other than 0 of a step that has no token would
     vanish: the tokens of its rollout are unknown then. Raises `AxisError` if ``like`` does not lie under ``x``.

@@ -117,6 +117,9 @@ def node_relative(
     before any division. One value per step, shared nodes the same in every rollout: where gradients are summed over
     rollouts, multiply by `node_share`. With ``"bernoulli"``, outcomes outside [0, 1] count as unknown.
 
+    With ``scale="none"`` and ``prune=0`` the expected gradient is ``(b - 1) / b`` times the exact one for ``b``
+    children; division and pruning trade bias.
+
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "n": n, "ok": ok} for n, ok in (([1, 3], 1), ([1, 4], 0), ([2, 5], 1), ([2, 6], 1))]
     >>> a = gd.credit.node_relative(gd.column("ok"), gd.column("n", axis="step"))

@@ -18,16 +18,15 @@ def rollout_relative(x: Scores, where: Scores | None = None, *, ddof: int = 1, e
     are compared; the others get 0. Exactly 0 without spread, and for an item alone. ``ddof`` 1 is the sample
     deviation. Unknown items take no part and stay unknown; an unknown ``where`` makes its item unknown.
 
+    As an advantage it is biased: a step looks good beside its own rollout's others, however good the rollout is.
+
     >>> import guerdon as gd
     >>> rows = [{"s": [1.0, 0.5, 0.0]}, {"s": [0.7]}]
     >>> gd.credit.rollout_relative(gd.column("s", axis="step"), eps=0.0).score(rows).scores.values.tolist()
     [1.0, 0.0, -1.0, 0.0]
     """
     groups = Groups.of(x, axis="rollout", where=where)
-    flat = groups.at(groups.flat).astype(bool)
-    spread = np.where(flat, 1.0, groups.at(groups.std(ddof)) + eps)
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.where(groups.known & ~flat, (groups.values - groups.at(groups.mean)) / spread, 0.0)
+    values = np.where(groups.known, groups.standardised(ddof, eps), 0.0)
     if where is None:
         return measured(x.axis, values, x.known, x, x.evidence)
     data, mask = aligned(x, where)

@@ -6,10 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from guerdon.core.axis import PARENTS
+from guerdon.core.axis import PARENTS, FloatArray
 from guerdon.core.interval import Interval
 from guerdon.core.operators import reduce_up
 from guerdon.core.scores import Scores
+from guerdon.core.segments import segment_sum
 from guerdon.core.transform import transform
 from guerdon.shape._pairs import pairs
 
@@ -39,13 +40,13 @@ def kendall(x: Scores, truth: Scores, *, ties: Literal["neither", "discordant"] 
         raise ValueError("kendall compares two scores item by item: they must lie on one axis under the rollout")
     net = np.zeros(len(x))
     for i, j in pairs(x.axis.offsets):
-        said, gold = np.sign(x.values[i] - x.values[j]), np.sign(truth.values[i] - truth.values[j])
+        said, gold = _order(x.values[i], x.values[j]), _order(truth.values[i], truth.values[j])
         agree = said * gold if ties == "neither" else np.where(said == 0, -np.abs(gold), said * gold)
         net += np.bincount(i, weights=agree, minlength=len(x))
     both = Scores.of(x.axis, net, x.known & truth.known, (x, truth))
     counts = x.axis.lengths
     all_pairs = np.maximum(counts * (counts - 1), 1)
-    out = reduce_up(both, lambda v, o, n: _sum(v, o) / all_pairs, to=None, missing="unknown")
+    out = reduce_up(both, lambda v, o, n: segment_sum(v, o) / all_pairs, to=None, missing="unknown")
     single = out.known & (counts < 2)
     if not single.any():
         return out
@@ -55,6 +56,6 @@ def kendall(x: Scores, truth: Scores, *, ties: Literal["neither", "discordant"] 
     return fewer
 
 
-def _sum(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    total = np.r_[0.0, np.cumsum(values)]
-    return np.asarray(total[offsets[1:]] - total[offsets[:-1]])
+def _order(a: FloatArray, b: FloatArray) -> FloatArray:
+    """1 where ``a`` is greater, -1 where ``b`` is, else 0; a difference could overflow."""
+    return np.asarray(np.subtract(a > b, a < b, dtype=np.float64))

@@ -12,7 +12,7 @@ from guerdon.core.interval import Interval
 from guerdon.core.scores import Scores, aligned
 from guerdon.core.transform import transform
 from guerdon.shape._finite import measured
-from guerdon.shape._groups import Groups
+from guerdon.shape._groups import Groups, widest_std
 from guerdon.shape._normalise import minmax
 
 ALL_FAIL, MIXED, ALL_PASS = 0.0, 1.0, 2.0
@@ -66,11 +66,9 @@ def statistic(groups: Groups, stat: Statistic, ddof: int) -> FloatArray:
 def _statistic_range(
     x: Interval, stat: Statistic = "mean", *, where: Interval | None = None, ddof: int = 0, empty: float | None = None
 ) -> Interval:
-    width = x.high - x.low if x.bounded else math.inf
-    # The largest spread: half the values at either end (population), two values at the ends (sample).
-    std = width / 2 if ddof == 0 else width * math.sqrt(0.5) if ddof == 1 else math.inf
+    std = widest_std(x, ddof)
     out = {
-        "std": Interval(0.0, std * (1 + 1e-12)), "var": Interval(0.0, std * std * (1 + 1e-12)),
+        "std": Interval(0.0, std), "var": Interval(0.0, std * std * (1 + 1e-12)),
         "count": Interval(0.0, math.inf), "sum": Interval(0 if x.low >= 0 else -math.inf, 0 if x.high <= 0 else
         math.inf),
     }.get(stat, x)  # fmt: skip

@@ -8,6 +8,7 @@ from guerdon.core.axis import FloatArray
 from guerdon.core.interval import UNIT, Interval
 from guerdon.core.scores import Scores, aligned
 from guerdon.core.transform import transform
+from guerdon.shape._finite import measured
 from guerdon.shape._groups import Groups, labels
 
 
@@ -30,7 +31,7 @@ def contrasting(x: Scores, *, top: int | None = None) -> Scores:
     spread = np.where(cells.members > 0, cells.std(), 0.0)
     prompt, label = np.zeros(cells.count, dtype=np.int64), np.zeros(cells.count, dtype=np.int64)
     prompt[cells.owner], label[cells.owner] = x.axis.owner_in("prompt"), labels(x.axis)
-    order = np.lexsort((label, -spread.round(12), prompt))
+    order = np.lexsort((label, -_to_12_digits(spread), prompt))
     place = np.empty(cells.count, dtype=np.int64)
     place[order] = np.arange(cells.count)
     first = np.full(x.axis.ancestor("prompt").size, cells.count, dtype=np.int64)
@@ -57,13 +58,14 @@ def label_correlation(x: Scores, truth: Scores) -> Scores:
     other = Scores.of(one.axis, two.values, both.known, (one, two))
     a, b = Groups.of(both, across="label"), Groups.of(other, across="label")
     usable = (a.members >= 2) & ~a.flat & ~b.flat
-    product = _scaled(a, usable) * _scaled(b, usable)
-    total = np.bincount(a.owner, weights=np.where(a.known, product, 0.0), minlength=a.count)
-    value = np.clip(np.where(usable, total, 0.0) / np.maximum(a.members, 1), -1.0, 1.0)
-    return Scores.of(one.axis, a.at(value), a.at(usable).astype(bool), "one side is constant over the group")
+    product = np.where(a.known, a.standardised(), 0.0) * np.where(b.known, b.standardised(), 0.0)
+    total = np.bincount(a.owner, weights=product, minlength=a.count)
+    value = np.clip(total / np.maximum(a.members, 1), -1.0, 1.0)
+    return measured(one.axis, a.at(value), a.at(usable).astype(bool), "one side is constant over the group")
 
 
-def _scaled(groups: Groups, usable: np.ndarray) -> FloatArray:
-    """Standard scores within the cells that have a spread."""
-    spread = groups.at(np.where(usable, groups.std(), 1.0))
-    return np.where(groups.known, (groups.values - groups.at(groups.mean)) / np.where(spread > 0, spread, 1.0), 0.0)
+def _to_12_digits(x: FloatArray) -> FloatArray:
+    """Rounded to 12 significant digits, so that what differs by rounding alone is equal."""
+    part, exponent = np.frexp(x)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.ldexp(part.round(12), exponent))

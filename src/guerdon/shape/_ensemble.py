@@ -19,7 +19,7 @@ from guerdon.core.scores import Evidence, Scores, aligned
 from guerdon.core.segments import segment_max, segment_min, segment_sum
 from guerdon.core.transform import transform
 from guerdon.shape._finite import measured
-from guerdon.shape._groups import Groups
+from guerdon.shape._groups import Groups, widest_std
 
 TOO_FEW_MEMBERS = "too few members for a deviation"
 
@@ -81,9 +81,7 @@ def _offsets(x: Scores) -> Any:
 
 
 def _spread_range(members: Any, *, ddof: int = 1, **_: object) -> Interval:
-    whole = _hull(members)
-    width = whole.high - whole.low if whole.bounded else math.inf
-    return Interval(0.0, (width / 2 if ddof == 0 else width * math.sqrt(0.5) if ddof == 1 else math.inf) * (1 + 1e-12))
+    return Interval(0.0, widest_std(_hull(members), ddof))
 
 
 @transform("shape.ensemble_spread", version=1, axis=_axis, range=_spread_range)
@@ -141,8 +139,9 @@ def ensemble_lower_bound(
         raise ValueError(f"ensemble_lower_bound needs k of at least 0, not {k}")
     mean: Scores = ensemble_mean.function(members, missing=missing)
     spread: Scores = ensemble_spread.function(members, ddof=ddof, missing=missing)
-    known = mean.known & spread.known
-    return measured(mean.axis, mean.values - k * spread.values, known, (spread, mean), mean.evidence)
+    with np.errstate(over="ignore", invalid="ignore"):
+        bound = mean.values - k * spread.values
+    return measured(mean.axis, bound, mean.known & spread.known, (spread, mean), mean.evidence)
 
 
 @transform("shape.ensemble_min", version=1, axis=_axis, range=lambda members, **_: _hull(members))
@@ -192,4 +191,7 @@ def merge_uncertain(
     out[at] = number if values == "index" else groups.at(centre)
     numbers[at], sizes[at] = number, groups.at(groups.members)
     proof = Evidence(lambda i: {"cluster": int(numbers[i]), "cluster_size": int(sizes[i])} if known[i] else None)
-    return measured(mean.axis, out, known, (mean, spread), proof)
+    merged = measured(mean.axis, out, known, (mean, spread), proof)
+    if merged.reasons is not None:
+        merged.reasons[mean.known & spread.known & ~known] = "a spread below 0"
+    return merged

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from guerdon.core.axis import Axis, BoolArray, FloatArray, IntArray
+from guerdon.core.interval import Interval
 from guerdon.core.scores import Scores, aligned
 from guerdon.core.segments import segment_max, segment_min
 
@@ -81,10 +82,40 @@ class Groups:
     @cached_property
     def mean(self) -> FloatArray:
         """Mean of each group's known members; 0 where there are none."""
-        return np.asarray(self.total / np.maximum(self.members, 1))
+        count = np.maximum(self.members, 1)
+        mean = np.asarray(self.total / count)
+        if np.isfinite(mean).all():
+            return mean
+        # A sum may overflow where the mean does not.
+        shares = np.where(self.known, self.values, 0.0) / self.at(count)
+        apart = np.clip(np.bincount(self.owner, weights=shares, minlength=self.count), self.low, self.high)
+        return np.where(np.isfinite(mean), mean, apart)
+
+    @cached_property
+    def above_others(self) -> FloatArray:
+        """Each known item less the mean of the other known ones, shape ``(n,)``; exactly 0 in a `flat` group.
+
+        ``x_i - (total - x_i) / (n - 1)``: not finite where a sum overflows.
+        """
+        others = np.maximum(self.at(self.members) - 1, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = self.values - (self.at(self.total) - self.values) / others
+        return np.where(self.at(self.flat), 0.0, off)
+
+    def standardised(self, ddof: int = 0, eps: float = 0.0) -> FloatArray:
+        """Each item's deviation from the mean over ``std(ddof) + eps``, shape ``(n,)``; exactly 0 in a `flat` group.
+
+        Not finite where the deviation is beyond the floats: it says nothing of its members then.
+        """
+        flat, spread = self.at(self.flat).astype(bool), self.at(self.std(ddof)) + eps
+        spread = np.where(flat, 1.0, np.where(np.isfinite(spread), spread, np.nan))
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            return np.where(flat, 0.0, (self.values - self.at(self.mean)) / spread)
 
     def var(self, ddof: int = 0) -> FloatArray:
         """Variance with ``ddof`` (0: population, 1: sample); exactly 0 where all are equal. Overflows to infinity."""
+        if ddof not in (0, 1):
+            raise ValueError(f"ddof={ddof!r}: choose 0 (population) or 1 (sample)")
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             off = np.where(self.known, self.values - self.at(self.mean), 0.0)
             squares = np.bincount(self.owner, weights=off * off, minlength=self.count)
@@ -98,10 +129,12 @@ class Groups:
             return np.asarray(spread)
         # Squares that overflow, vanish or lose digits: the same with deviations in units of the group's width.
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            unit = np.where(self.flat, 1.0, np.minimum(self.high - self.low, np.finfo(np.float64).max))
-            off = np.where(self.known, (self.values - self.at(self.mean)) / self.at(unit), 0.0)
+            part = np.where(np.isfinite(self.high - self.low), 1.0, 0.5)  # halves, where the width overflows
+            unit = np.where(self.flat, 1.0, self.high * part - self.low * part)
+            off = (self.values * self.at(part) - self.at(self.mean * part)) / self.at(unit)
+            off = np.where(self.known, off, 0.0)
             squares = np.bincount(self.owner, weights=off * off, minlength=self.count)
-            return np.where(lost, unit * np.sqrt(squares / np.maximum(self.members - ddof, 1)), spread)
+            return np.where(lost, unit * np.sqrt(squares / np.maximum(self.members - ddof, 1)) / part, spread)
 
     @cached_property
     def low(self) -> FloatArray:
@@ -133,6 +166,15 @@ class Groups:
     def _extreme(self, empty: float, reduce: Callable[[FloatArray, IntArray, float], FloatArray]) -> FloatArray:
         values = np.where(self.known, self.values, empty)
         return reduce(values if self.order is None else values[self.order], self.offsets, empty)
+
+
+def widest_std(x: Interval, ddof: int) -> float:
+    """The largest standard deviation of values in ``x``, with a margin for rounding.
+
+    Half of them at either end (population), or two values, one at each end (sample).
+    """
+    width = x.high - x.low if x.bounded else np.inf
+    return float(width * (0.5 if ddof == 0 else np.sqrt(0.5)) * (1 + 1e-12))
 
 
 def labels(axis: Axis) -> IntArray:

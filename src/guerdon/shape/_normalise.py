@@ -1,8 +1,10 @@
 """Normalising within the group: centre, z-score, min-max, mid-rank, ordinal; alone or per component before a sum.
 
-In all of them unknown rollouts take no part and stay unknown; a group with fewer than two known members is unknown; a
-group without spread (max == min, exactly) gives exactly 0. ``across="label"`` compares the items of a finer axis with
-those of the same label (this criterion, this test) in the other rollouts, instead of with all items of the prompt.
+In all of them unknown rollouts take no part and stay unknown. A group without spread is one with max == min, exactly:
+`centre`, `zscore` and `ordinal` give 0 there, `rank` and `minmax` the middle. A member without another known one to
+compare it with is unknown, but for `minmax` and `ordinal`, to which it is a group without spread. ``across="label"``
+compares the items of a finer axis with those of the same label (this criterion, this test) in the other rollouts,
+instead of with all items of the prompt.
 """
 
 from __future__ import annotations
@@ -59,13 +61,7 @@ def zscore(x: Scores, *, ddof: int = 0, eps: float = 0.0, across: Across = "grou
     [1.0, -1.0, 1.0, -1.0]
     """
     groups = Groups.of(x, across=across)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        off = x.values - groups.at(groups.mean)
-        spread = groups.at(groups.std(ddof)) + eps
-        flat = groups.at(groups.flat).astype(bool)
-        # A deviation beyond the floats says nothing of its members: unknown, not 0.
-        spread = np.where(flat, 1.0, np.where(np.isfinite(spread), spread, np.nan))
-        return member_wise(x, groups, np.where(flat, 0.0, off / spread))
+    return member_wise(x, groups, groups.standardised(ddof, eps))
 
 
 @transform("shape.minmax", version=1, groups=True, range=lambda x, low=0.0, high=1.0, **_: Interval(low, high))

@@ -9,6 +9,7 @@ import numpy as np
 from guerdon.core.interval import Interval
 from guerdon.core.scores import Scores, aligned
 from guerdon.core.transform import transform
+from guerdon.shape._finite import measured
 
 Pool = Literal["max", "min", "sum"]
 _WAYS = {"max": (np.maximum, -np.inf), "min": (np.minimum, np.inf), "sum": (np.add, 0.0)}
@@ -42,7 +43,8 @@ def pooled(x: Scores, at: Scores, like: Scores, *, pool: Pool = "max") -> Scores
     item = offsets[:-1][owner[fits]] + place.values[fits].astype(np.int64)
     ufunc, start = _WAYS[pool]
     values = np.full(like.axis.size, start)
-    ufunc.at(values, item, reading.values[fits])
+    with np.errstate(over="ignore"):
+        ufunc.at(values, item, np.where(reading.known, reading.values, start)[fits])
     heard = np.bincount(item, minlength=like.axis.size)
     missed = np.bincount(item[~reading.known[fits]], minlength=like.axis.size)
     lost = np.isin(like.axis.owner_in("rollout"), owner[~fits])
@@ -51,4 +53,4 @@ def pooled(x: Scores, at: Scores, like: Scores, *, pool: Pool = "max") -> Scores
     reasons[missed > 0] = "a reading of it is unknown"
     reasons[lost] = "a reading of the rollout belongs to none of its items"
     reasons[known] = None
-    return Scores.of(like.axis, np.where(known, values, 0.0), known, reasons)
+    return measured(like.axis, np.where(known, values, 0.0), known, reasons)

@@ -125,7 +125,7 @@ def self_paced(
     w = pace_weights(competence, places.tolist(), width, floor)
     mixed = itemwise(lambda *rows: _mix(w, rows), *fitted)
     lead = fitted[int(np.argmax(w))]
-    seen = float(np.clip(lead.values[lead.known].mean(), 0.0, 1.0)) if lead.known.any() else competence
+    seen = float(np.clip(lead.values[lead.known], 0.0, 1.0).mean()) if lead.known.any() else competence
     proof = Evidence(lambda i: {"competence": competence, **dict(zip(by_name, w.tolist(), strict=True))})
     out = Scores(mixed.axis, mixed.values, mixed.known, mixed.reasons, proof)
     return out, {"competence": max(competence, (1.0 - rate) * competence + rate * seen)}

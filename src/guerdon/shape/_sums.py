@@ -219,13 +219,13 @@ def weighted_items(
     w = np.where(usable, parts[1].values, 0.0)
     items = np.where(usable, parts[0].values, 0.0)
     if classes is None:
-        values, weight = averages(items, w, axis.owner, axis.parent.size)
+        values, weighed = averages(items, w, axis.owner, axis.parent.size)
     else:
         cell, count, owner = cells(axis.owner, parts[2].values)
-        each, weight = averages(items, w, cell, count)
-        values, weight = averages(each, np.sign(weight), owner, axis.parent.size)
+        each, weighed = averages(items, w, cell, count)
+        values, weighed = averages(each, weighed.astype(np.float64), owner, axis.parent.size)
     have, size = segment_sum(usable * 1.0, axis.offsets), np.diff(axis.offsets)
-    known = (weight > 0) & ((missing == "skip") | (have == size))
+    known = weighed & ((missing == "skip") | (have == size))
     reasons = np.full(len(known), None, dtype=object)
     reasons[~known] = f"no {axis.name} with weight is known"
     reasons[(have < size) & ~known] = f"a {axis.name} or its weight is unknown"
@@ -254,15 +254,21 @@ def items(x: Scores, *, to: str | None = None) -> Scores:
     return Scores.of(target, np.diff(x.axis.offsets_over(target.name)).astype(np.float64))
 
 
-def averages(x: FloatArray, w: FloatArray, owner: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """Weighted mean and total weight of each owner's items; the mean never leaves their range. 0 without weight."""
-    with np.errstate(over="ignore"):
-        total = np.bincount(owner, weights=w * x, minlength=count)
-    weight = np.bincount(owner, weights=w, minlength=count).astype(np.float64, copy=False)
+def averages(x: FloatArray, w: FloatArray, owner: IntArray, count: int) -> tuple[FloatArray, BoolArray]:
+    """Weighted mean of each owner's items, and whether it has any weight; 0 without.
+
+    Never leaves the range of the items. Weights are finite and at least 0; only their proportions matter.
+    """
+    # By powers of two, which round nothing, so that an owner's weights add up to at most 1 and no sum overflows.
+    most = np.zeros(count)
+    np.maximum.at(most, owner, w)
+    bits = int(np.bincount(owner, minlength=1).max()).bit_length()
+    w = np.ldexp(w, -(np.frexp(most)[1] + bits)[owner])
+    total = np.bincount(owner, weights=w * x, minlength=count)
+    weight = np.bincount(owner, weights=w, minlength=count)
     low, high = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(low, owner[w > 0], x[w > 0])
     np.maximum.at(high, owner[w > 0], x[w > 0])
     some = weight > 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.where(some, total, 0.0) / np.where(some, weight, 1.0)
-    return np.clip(mean, np.where(some, low, 0.0), np.where(some, high, 0.0)), weight
+    mean = np.where(some, total, 0.0) / np.where(some, weight, 1.0)
+    return np.clip(mean, np.where(some, low, 0.0), np.where(some, high, 0.0)), some

@@ -47,8 +47,9 @@ class Comparisons:
         j = np.where(fits, rollout.offsets[:-1][rollout.owner[i]] + place, i)
         back = np.where(fits & _row_fits(fits, x.axis, j), _entry(x.axis, rollout, i, j), 0)
         good = x.known & (x.values >= 0) & (x.values <= 1) & fits & (i != j)
+        said = np.where(good, x.values, 0.5)
         mutual = good & _row_fits(fits, x.axis, j) & good[back]
-        win = np.where(mutual, (x.values + 1.0 - x.values[back]) / 2.0, x.values)
+        win = np.where(mutual, (said + 1.0 - said[back]) / 2.0, said)
         alone = good & ~mutual
         return cls(
             rollout,
