@@ -29,7 +29,7 @@ KINDS = {
     "u": lambda rng: rng.choice([0.0, 0.1, 0.5, 1.0, rng.random()]),
     "b": lambda rng: rng.choice([0.0, 1.0]),
     "n": lambda rng: rng.choice([0.0, 1.0, 3.0, 12.0]),
-    "x": lambda rng: rng.choice([-1.0, 0.0, 2.0, 1e6 * rng.normal(), rng.normal()]),
+    "x": lambda rng: rng.choice([-1.0, 0.0, 2.0, 1e6 * rng.normal(), rng.normal(), 1.7e308, -1.7e308]),
     "l": lambda rng: -rng.exponential(100.0),
 }
 """Numbers in [0, 1], verdicts, counts, anything, log-probabilities."""

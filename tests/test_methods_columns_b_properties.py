@@ -18,7 +18,7 @@ from shape_strategies import listed, same
 
 KINDS = {
     "u": ([0.0, 0.1, 0.25, 0.5, 0.97, 1.0], (0, 1)), "b": ([0.0, 1.0], (0, 1)),
-    "x": ([-1e6, -1.0, 0.0, 0.3, 150.0, 1e6], None), "i": ([-1.0, 0.0, 0.0, 1.0, 2.0, 3.0], None),
+    "x": ([-1.7e308, -1e6, -1.0, 0.0, 0.3, 150.0, 1e6, 1.7e308], None), "i": ([-1.0, 0.0, 0.0, 1.0, 2.0, 3.0], None),
 }  # fmt: skip
 AXES = {"step": 3, "token": 4, "test": 3, "hidden": 2, "checkpoint": 6, "option": 3, "rewrite": 2, "question": 2}
 AXES |= {"formula": 3, "search": 2}

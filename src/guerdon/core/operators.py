@@ -115,7 +115,8 @@ def _decided(compute: Callable[..., FloatArray], decisive: float, a: Scores, b: 
     """Three-valued: the ``decisive`` value of one part settles it, else both must be known."""
     one, two = aligned(a, b)
     settled = (one.known & (one.values == decisive)) | (two.known & (two.values == decisive))
-    values = np.where(settled, decisive, compute(one.values, two.values))
+    with np.errstate(over="ignore", invalid="ignore"):  # what stands where a value is unknown may be anything
+        values = np.where(settled, decisive, compute(one.values, two.values))
     return Scores.of(one.axis, values, settled | (one.known & two.known), (one, two))
 
 

@@ -12,7 +12,6 @@ from guerdon.core.operators import when
 from guerdon.core.reward import Reward
 from guerdon.core.scores import Scores
 from guerdon.core.transform import transform
-from guerdon.credit._batch import moments
 from guerdon.credit._kernels import positions
 from guerdon.credit._rollouts import settled
 from guerdon.methods._registry import method
@@ -68,11 +67,12 @@ def turn_relative(x: Scores, *, least: int = 4, eps: float = 1e-8) -> Scores:
     """``(x - mean) / (std + eps)`` over all rows of the batch at the same turn; of the whole batch below ``least``."""
     offsets = x.axis.offsets_over("rollout")
     turns = Groups(x.values, x.known, positions(offsets), int(np.diff(offsets).max(initial=0)))
-    mean, spread = moments(x.values[x.known])
+    batch = Groups(x.values, x.known, np.zeros(len(x), dtype=np.int64), 1)
     enough = turns.members >= least
-    middle, width = np.where(enough, turns.mean, mean), np.where(enough, turns.std(), spread)
-    flat = turns.at(np.where(enough, turns.flat, spread == 0.0)).astype(bool)
-    off = (x.values - turns.at(middle)) / np.where(flat, 1.0, turns.at(width) + eps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = turns.at(np.where(enough, turns.flat, batch.flat)).astype(bool)
+        width = turns.at(np.where(enough, turns.std(), batch.std())) + eps
+        off = (x.values - turns.at(np.where(enough, turns.mean, batch.mean))) / np.where(flat, 1.0, width)
     return settled(x.axis, np.where(flat, 0.0, off), x.known, x.reasons)
 
 
