@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+import shutil
 
 import pytest
 
@@ -34,7 +36,7 @@ def test_a_host_that_holds_is_named_wall_by_wall(monkeypatch, capsys):
     attacked_by(monkeypatch, HELD)
     code, out, err = run(capsys)
     assert code == 0
-    assert out.startswith("untrusted code can be run\n  walls")
+    assert re.match(r"untrusted code can be run(; weaker than it could be in \d respects)?\n  walls", out)
     assert all(line in out for line in describe_isolation().enabled if not line.startswith(("cgroup", "own user")))
     assert out.endswith("1 of 1 attacks held off\n")
     assert err.startswith("held    read the host's users  finished")
@@ -66,6 +68,36 @@ def test_fake_solutions_are_graded_on_request(monkeypatch, capsys):
 def test_a_host_that_can_not_isolate_fails_the_check_with_the_reason(monkeypatch, capsys):
     none = dataclasses.replace(describe_isolation(), available=False, enabled=[], weaker=[], others=[], reason="no user namespaces")  # fmt: skip  # noqa: E501
     monkeypatch.setattr(sandbox, "describe_isolation", lambda: none)
-    assert run(capsys) == (1, "untrusted code can't be run: no user namespaces\n", "")
+    code, out, err = run(capsys)
+    assert (code, err) == (1, "")
+    assert out.startswith("untrusted code can't be run: no user namespaces\nnone is run: its grade is unknown")
     code, out, _ = run(capsys, "--json")
     assert (code, json.loads(out)["ok"], json.loads(out)["attacks"]) == (1, False, [])
+
+
+@sandboxed
+def test_what_is_weaker_here_is_counted_first_and_named(monkeypatch, capsys):
+    weak = dataclasses.replace(describe_isolation(), weaker=("no cgroup: memory by process", "no user id of its own"))
+    monkeypatch.setattr(sandbox, "describe_isolation", lambda: weak)
+    code, out, _ = run(capsys, "--no-attacks")
+    assert code == 0
+    assert out.startswith("untrusted code can be run; weaker than it could be in 2 respects\n")
+    assert "weaker  no cgroup: memory by process\n          no user id of its own\n" in out
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is not installed")
+def test_another_back_end_is_attacked_by_name(monkeypatch, capsys):
+    attacked_by(monkeypatch, HELD, BROKEN)
+    code, out, err = run(capsys, "--backend", "bubblewrap")
+    assert code == 1
+    assert out.startswith("untrusted code can be run at bubblewrap\n  also")
+    assert "1 of 2 attacks held off" in out
+    assert "held    read the host's users" in err
+
+
+def test_a_back_end_that_is_not_there_fails_the_check_with_the_reason(monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "/nowhere")
+    code, out, _ = run(capsys, "--backend", "bubblewrap", "--json")
+    shown = json.loads(out)
+    assert (code, shown["ok"], shown["available"], shown["attacks"]) == (1, False, False, [])
+    assert shown["reason"].startswith("bwrap is not installed")

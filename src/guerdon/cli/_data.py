@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,9 +11,11 @@ from guerdon.cli._score import Column, Data, Part, SkipBad
 from guerdon.cli._show import Json, note, say, say_json, short, table
 
 if TYPE_CHECKING:
+    from guerdon.backends.sandbox import Isolation
     from guerdon.data import Source
 
 sandbox = typer.Typer(help="Where untrusted code runs.", no_args_is_help=True, rich_markup_mode=None)
+BackEnd = Literal["zygote", "bubblewrap", "gvisor"]
 Kind = Annotated[str, typer.Option(help="math, number, choice, text or units.")]
 PolicyOption = Annotated[
     list[str] | None,
@@ -127,25 +129,26 @@ def policy_of(options: list[str] | None) -> dict[str, Any]:
 def check(
     attacks: Annotated[bool, typer.Option("--attacks/--no-attacks", help="Run the attack programs too.")] = True,
     fakes: Annotated[bool, typer.Option("--fakes", help="Grade the fake solutions too; half a minute more.")] = False,
+    backend: Annotated[BackEnd, typer.Option(help="Which one the attack programs run against.")] = "zygote",
     json: Json = False,
 ) -> None:
-    """Say what is isolated on this host, and run the attack programs against it.
+    """Say what is isolated on this host, and run the attack programs against it; a minute or so.
 
-    Exit code 1 if one gets through, a fake solution passes, or this host can't isolate untrusted code at all.
+    Exit code 1 if one gets through, a fake solution passes, or the back end can't isolate untrusted code here at all.
     """
     from guerdon.backends.sandbox import describe_isolation
 
     isolation = describe_isolation()
-    defences = _attacked(quiet=json) if isolation.available and attacks else []
+    reason = isolation.reason if backend == "zygote" else _sandbox(backend).refusal()
+    available = isolation.available if backend == "zygote" else not reason
+    defences = _attacked(backend, quiet=json) if available and attacks else []
     judgements = _faked(quiet=json) if isolation.available and fakes else []
-    ok = isolation.available and all(one["held"] for one in (*defences, *judgements))
+    ok = available and all(one["held"] for one in (*defences, *judgements))
     if json:
-        say_json({"ok": ok, **asdict(isolation), "attacks": defences, "fakes": judgements})
+        found = {**asdict(isolation), "available": available, "reason": reason, "backend": backend}
+        say_json({"ok": ok, **found, "attacks": defences, "fakes": judgements})
         raise typer.Exit(0 if ok else 1)
-    say("untrusted code can be run" if isolation.available else f"untrusted code can't be run: {isolation.reason}")
-    known = (("walls", isolation.enabled), ("weaker", isolation.weaker), ("also", isolation.others))
-    if rows := [("" if number else title, line) for title, lines in known for number, line in enumerate(lines)]:
-        say(table(rows, indent="  "))
+    _say_walls(isolation, backend, reason)
     for what, done in (("attacks held off", defences), ("fake solutions judged rightly", judgements)):
         if done:
             say(f"{sum(one['held'] for one in done)} of {len(done)} {what}")
@@ -155,13 +158,34 @@ def check(
     raise typer.Exit(0 if ok else 1)
 
 
-def _attacked(*, quiet: bool) -> list[dict[str, Any]]:
-    from guerdon.backends.sandbox import isolating_backend
+def _say_walls(isolation: Isolation, backend: str, reason: str) -> None:
+    """First what follows from it, then wall by wall."""
+    at = "" if backend == "zygote" else f" at {backend}"
+    if reason:
+        say(f"untrusted code can't be run{at}: {reason}")
+        say("none is run: its grade is unknown (state refused). For code that you trust: backend='subprocess'")
+    elif isolation.weaker and not at:
+        say(f"untrusted code can be run; weaker than it could be in {len(isolation.weaker)} respects")
+    else:
+        say(f"untrusted code can be run{at}")
+    walls = () if at else (("walls", isolation.enabled), ("weaker", isolation.weaker))
+    known = (*walls, ("also", isolation.others))
+    if rows := [("" if number else title, line) for title, lines in known for number, line in enumerate(lines)]:
+        say(table(rows, indent="  "))
+
+
+def _sandbox(backend: BackEnd) -> Any:
+    from guerdon.backends.sandbox import Bubblewrap, isolating_backend
+
+    return Bubblewrap() if backend == "bubblewrap" else isolating_backend(backend)
+
+
+def _attacked(backend: BackEnd, *, quiet: bool) -> list[dict[str, Any]]:
     from guerdon.backends.sandbox.attacks import attacks, run_attack_suite
 
     width = max(len(attack.name) for attack in attacks())
     done = []
-    for defence in run_attack_suite(isolating_backend().run_program):
+    for defence in run_attack_suite(_sandbox(backend).run_program):
         if not quiet:
             word = "held  " if defence.held else "BROKEN"
             note(f"{word}  {defence.name:{width}}  {defence.state:9}  {defence.seconds:.2f} s")

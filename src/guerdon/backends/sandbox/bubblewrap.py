@@ -55,6 +55,11 @@ class Bubblewrap:
 
     binary: str = ""
 
+    def refusal(self) -> str:
+        """Why nothing can be run here, in words; empty where it can. Tries a program."""
+        result = self.run_program("", b"", Limits(seconds=10.0))
+        return "" if result.ok else result.reason or f"a program with nothing in it ended as {result.state}"
+
     def run_program(self, program: str, stdin: bytes, limits: Limits) -> Result:
         """A Python program under the base interpreter."""
         command = [base_interpreter(), "-I", "-S", "-X", "utf8", "/tmp/program.py"]
