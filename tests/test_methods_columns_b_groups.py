@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -31,6 +32,13 @@ def test_formulas_that_nobody_else_has_are_diverse():
     assert [sorted(formulas(t)) for t in TEXTS] == [["a+b", "c=1"], ["a+b", "d=2", "e=3"], []]
     assert values(unique_share(FORMULA), diverse()) == pytest.approx([0.5, 2 / 3, 0.0])
     assert formulas("x" * 990 + " $a=1$ $b=2$") == {"a=1"}  # the first 1000 characters
+
+
+def test_formulas_with_brackets_inside_and_between_two_dollars_are_read():
+    text = r"\(f(x)\) and $$a+b$$ and \[c[1]\]"
+    assert formulas(text) == {"f(x)", "a+b", "c[1]"}
+    released = [re.findall(p, text) for p in (r"\\\[([^\]]*?)\\\]", r"\\\(([^\)]*?)\\\)", r"\$([^\$]*?)\$")]
+    assert released == [[], [], ["", ""]]
 
 
 def test_right_answers_earn_a_capped_bonus_and_wrong_ones_none():

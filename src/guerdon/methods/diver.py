@@ -100,6 +100,9 @@ def unique_share(x: Scores) -> Scores:
 def formulas(text: str) -> set[str]:
     r"""The formulas between ``\[ \]``, ``\( \)`` or dollars in the first 1000 characters.
 
+    Differs from the released patterns, which miss a formula with a bracket of its own kind inside, ``\(f(x)\)``, and
+    read ``$$a$$`` as empty formulas.
+
     >>> sorted(formulas(r"so $a+b$, \(c\) and again $$a+b$$"))
     ['a+b', 'c']
     """
