@@ -43,6 +43,7 @@ def signals_show(name: str, json: Json = False) -> None:
     import inspect
 
     from guerdon.core.errors import SpecError
+    from guerdon.core.parameters import parameter_text
     from guerdon.spec._document import nearest
     from guerdon.spec._names import find, public
 
@@ -52,7 +53,7 @@ def signals_show(name: str, json: Json = False) -> None:
     if json:
         say_json({**_signal(name, what), "doc": inspect.getdoc(what.documented)})
         return
-    say(f"{name}({', '.join(str(p) for p in what.parameters.values())})")
+    say(f"{name}({', '.join(map(parameter_text, what.parameters.values()))})")
     for key, value in _signal(name, what).items():
         if key in ("axis", "needs", "range") and value is not None:
             say(f"{key}: {value}")

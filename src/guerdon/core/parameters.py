@@ -64,3 +64,35 @@ def _fits(value: object, one: Any) -> bool:
 
 def _said(one: Any) -> str:
     return _KINDS[one][1] if one in _KINDS else repr(one)
+
+
+def signature_of(function: Callable[..., Any]) -> str:
+    """The signature as one writes it: annotations that are text stand without quotes.
+
+    >>> def brief(rollout: "Rollout", *, limit: "int" = 10) -> "float": ...
+    >>> signature_of(brief)
+    '(rollout: Rollout, *, limit: int = 10) -> float'
+    """
+    made = inspect.signature(function)
+    parameters = [_bare_parameter(p) for p in made.parameters.values()]
+    return str(made.replace(parameters=parameters, return_annotation=_bare(made.return_annotation)))
+
+
+def parameter_text(parameter: inspect.Parameter) -> str:
+    """One parameter as one writes it."""
+    return str(_bare_parameter(parameter))
+
+
+def _bare_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
+    return parameter.replace(annotation=_bare(parameter.annotation))
+
+
+class _Bare(str):
+    """Text that is its own representation."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _bare(annotation: Any) -> Any:
+    return _Bare(annotation) if isinstance(annotation, str) else annotation

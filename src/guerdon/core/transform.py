@@ -11,8 +11,10 @@ from functools import cached_property, update_wrapper
 from typing import Any, Literal, overload
 
 from guerdon.core.axis import BoolArray, finest
+from guerdon.core.errors import SignalError
 from guerdon.core.fingerprint import digest
 from guerdon.core.interval import Interval
+from guerdon.core.parameters import signature_of
 from guerdon.core.reward import Constant, Reward, as_reward
 from guerdon.core.scored import Scored
 from guerdon.core.scores import Scores
@@ -61,6 +63,8 @@ class Transform:
         self.traits = traits
         self.signature = inspect.signature(function)
         self.operands = tuple(n for n, p in self.signature.parameters.items() if "Scores" in str(p.annotation))
+        if not self.operands:
+            raise SignalError(f"{traits.key}: annotate the parameters that take scores with Scores")
         update_wrapper(self, function)
 
     @cached_property
@@ -76,7 +80,10 @@ class Transform:
     @overload
     def __call__(self, *args: Any, **params: Any) -> Any: ...
     def __call__(self, *args: Any, **params: Any) -> Any:
-        bound = self.signature.bind(*args, **params)
+        try:
+            bound = self.signature.bind(*args, **params)
+        except TypeError as error:
+            raise TypeError(f"{self.traits.key}: {error}; it takes {signature_of(self.function)}") from None
         given = list(leaves([bound.arguments.get(name) for name in self.operands]))
         if any(isinstance(x, Reward) for x in given):
             bound.apply_defaults()
@@ -160,8 +167,23 @@ class Apply(Reward):
         self.__dict__.update(state, bound=bound)
 
 
+@overload
+def transform(function: Callable[..., Any], /) -> Transform: ...
+@overload
 def transform(
     key: str | None = None,
+    /,
+    *,
+    version: int | None = ...,
+    groups: bool | Literal["rollout", "batch"] = ...,
+    range: Callable[..., Interval] | None = ...,
+    axis: Callable[..., str] | None = ...,
+    lazy: Laziness | None = ...,
+    initial: Callable[..., State] | None = ...,
+) -> Callable[[Callable[..., Any]], Transform]: ...
+def transform(
+    key: str | Callable[..., Any] | None = None,
+    /,
     *,
     version: int | None = None,
     groups: bool | Literal["rollout", "batch"] = False,
@@ -169,8 +191,10 @@ def transform(
     axis: Callable[..., str] | None = None,
     lazy: Laziness | None = None,
     initial: Callable[..., State] | None = None,
-) -> Callable[[Callable[..., Any]], Transform]:
+) -> Any:
     """Turn a pure function ``Scores -> Scores`` into one that also takes rewards and then builds a node.
+
+    It stands with or without arguments: ``@transform``, ``@transform("key", groups=True)``.
 
     Parameters annotated with ``Scores`` (also in a sequence or mapping) are operands; all others are parameters, which
     must be plain data. ``groups=True`` says that it reads whole groups, ``"rollout"`` all items of a rollout,
@@ -187,10 +211,10 @@ def transform(
     """
 
     def wrap(function: Callable[..., Any]) -> Transform:
-        name = key or f"{function.__module__}.{function.__qualname__}"
+        name = key if isinstance(key, str) else f"{function.__module__}.{function.__qualname__}"
         return Transform(function, Traits(name, version, groups, range, axis, lazy, initial))
 
-    return wrap
+    return wrap(key) if callable(key) else wrap
 
 
 def leaves(value: Any) -> Iterator[Any]:

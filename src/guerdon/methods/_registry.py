@@ -14,6 +14,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeVar
 
 from guerdon.core.errors import SpecError
+from guerdon.core.parameters import signature_of
 from guerdon.core.signal import Signal
 from guerdon.core.transform import Transform
 
@@ -39,7 +40,7 @@ class Method:
     def usage(self) -> str:
         """The builder's call: its place and its parameters with their defaults."""
         home = f"{self.build.__module__.replace('._', '.')}.{self.build.__name__}"
-        return f"{home}{inspect.signature(self.build)}"
+        return f"{home}{signature_of(self.build)}"
 
     @property
     def text(self) -> str:

@@ -15,7 +15,7 @@ __all__ = ["check_answer", "equivalent"]
 
 
 def equivalent(a: str, b: str, **policy: Any) -> Verdict:
-    """Whether two answers are the same, under a :class:`Policy` given as keywords.
+    """Whether two answers are the same, under a `Policy` given as keywords.
 
     ``equal`` is ``None`` with a reason when that can't be said: unknown never turns into different.
     Symmetric; transitive among answers that state their units, names and precision alike. Any thread.
@@ -39,7 +39,7 @@ def check_answer(gold: str, completion: str, kind: str = "math", **policy: Any) 
 
     ``kind``: ``math`` (anything mathematical, also choices and words), ``number``, ``choice``, ``text``, ``units``
     (as math, but a missing unit isn't accepted unless the policy says so). Thinking sections are skipped.
-    Errors and unknowns as in :func:`equivalent`. Any thread.
+    Errors and unknowns as in `equivalent`. Any thread.
 
     Example:
         >>> check_answer("4", r"<think>\\boxed{7}</think> \\boxed{5}? No: \\boxed{4}").equal

@@ -1,6 +1,6 @@
 """The small immutable tree that answers are parsed into.
 
-An expression is a :class:`Num`, a :class:`Sym` or an :class:`Op`. Operators are ``+ - * / ^`` style heads
+An expression is a `Num`, a `Sym` or an `Op`. Operators are ``+ - * / ^`` style heads
 (``add``, ``mul``, ``div``, ``neg``, ``pow``, ``root``, ``fn:sin``, ``call:f``...), and answers that aren't one
 number are operators too: ``set``, ``list`` (bare, unordered), ``tuple``, ``interval:[)``, ``union``, ``matrix``,
 ``rel:<=``, ``chain``, ``quantity:<unit>``, ``percent``, ``ratio``, ``text:...``.

@@ -26,7 +26,7 @@ class Verdict:
     """Whether an answer equals the gold one: ``True``, ``False``, or ``None`` with the reason.
 
     * ``equal``: the verdict; ``None`` is unknown and never counts as wrong by itself.
-    * ``reason``: a :class:`Reason`; ``detail`` says it in a sentence.
+    * ``reason``: a `Reason`; ``detail`` says it in a sentence.
     * ``tier``: the cheapest comparison that settled it: ``text``, ``number``, ``unit``, ``structure``,
       ``identity`` (exact arithmetic, also modulo primes), ``evaluation`` (rigorous interval arithmetic at
       several points), ``algebra`` (computer algebra) or ``extraction``.
