@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -124,9 +125,11 @@ def remove_left_behind(now: float | None = None) -> list[Path]:
     """Remove the folders and control groups of processes that were killed; returns the folders."""
     removed = []
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with contextlib.suppress(FileNotFoundError, PermissionError):  # another user's, or removed at this moment
-            old = (now or time.time()) - folder.stat().st_mtime > _STALE_AFTER_SECONDS
-            if old and folder.stat().st_uid == os.geteuid() and _nobody_holds(folder):
+        with contextlib.suppress(FileNotFoundError):  # its owner removes it at this moment
+            seen = folder.lstat()
+            ours = stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
+            old = (now or time.time()) - seen.st_mtime > _STALE_AFTER_SECONDS
+            if ours and old and _nobody_holds(folder):
                 _remove_groups(folder / "groups")
                 shutil.rmtree(folder)
                 removed.append(folder)

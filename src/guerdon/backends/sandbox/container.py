@@ -139,11 +139,17 @@ class Container:
             os.close(end)
 
     def _kill(self) -> None:
-        """End the first process of the pid namespace, and with it all others; unshare, outside, then counts them."""
+        """End the first process of the pid namespace, and with it all others. Unshare, outside, ends once it has been
+        told; killed itself, it would leave the dead to whoever adopts them."""
+        if self._process.returncode is not None:
+            return  # its number may be somebody else's by now
         number = self._process.pid
-        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        try:
             first = Path(f"/proc/{number}/task/{number}/children").read_text().split()
-            for process in first or [str(number)]:
+        except (ProcessLookupError, FileNotFoundError):
+            first = []
+        for process in first or [str(number)]:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(int(process), signal.SIGKILL)
 
     def _wait(self) -> tuple[float, int]:
