@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ class Gvisor:
 
         def attempt() -> Result:
             build = self._build()
-            with _turns, Container(build, role, limits, address_space=address_space) as container:
+            with _turns, _host_trouble(), Container(build, role, limits, address_space=address_space) as container:
                 return drive([Job(container, role, payload, limits, stdin=stdin)])[0]
 
         return settled(attempt)
@@ -85,7 +86,7 @@ class Gvisor:
 
         def attempt() -> tuple[Result, Result]:
             build = self._build()
-            with _turns, _joined(build, limits, test_limits) as (candidate, tester, peers):
+            with _turns, _host_trouble(), _joined(build, limits, test_limits) as (candidate, tester, peers):
                 return drive_pair(candidate, tester, program, tests, limits, test_limits, peers)
 
         return with_retry(attempt)
@@ -94,6 +95,15 @@ class Gvisor:
         runtime = _runtime(self.binary)
         interpreter = base_interpreter()
         return Build(runtime, interpreter, readable_folders(interpreter, self.packages + self.readable), self.packages)
+
+
+@contextlib.contextmanager
+def _host_trouble() -> Iterator[None]:
+    """A full disk, no more processes, a process that does not die: nothing that says anything about the program."""
+    try:
+        yield
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Infrastructure(f"gVisor could not be run: {error}") from error
 
 
 @contextlib.contextmanager
@@ -138,7 +148,7 @@ def _first_that_works(runsc: str, unshare: str) -> tuple[str, ...] | str:
         interpreter = base_interpreter()
         build = Build(runtime, interpreter, readable_folders(interpreter, ()))
         try:
-            with Container(build, "program", _TRIAL) as container:
+            with _host_trouble(), Container(build, "program", _TRIAL) as container:
                 result = drive([Job(container, "program", b"print(6 * 7)", _TRIAL)])[0]
         except Infrastructure as error:
             failures.append(f"{' '.join(runtime[-2:])}: {error}")
