@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from guerdon.backends.sandbox.result import Infrastructure, Limits, Refused, Result
 
 from .asked import assertion_texts, called_name
-from .replies import conclude, first_number, read_replies
+from .replies import EXIT_NOTE, conclude, first_number, read_replies
 from .tasks import TestTask
 from .verdict import TestOutcome, Verdict
 
@@ -102,6 +102,8 @@ def _no_report(task: TestTask, tester: Result, candidate: Result, notes: list[st
 def _read_report(task: TestTask, report: dict[str, Any], candidate: Result, notes: list[str]) -> Verdict:
     tests = [TestOutcome(str(name), passed, str(why or "")) for name, passed, why in report["entries"]]
     kind, text = report["problem"] or ("", "")
+    if report["exits"] and not any("SystemExit" in test for test in task.tests):
+        notes.append(EXIT_NOTE)
     if report["compared_opaque"]:
         notes.append("returned an object of its own where the tests compare plain values")
     if kind == "candidate":

@@ -13,12 +13,15 @@ from typing import Any, Final
 from guerdon.backends.sandbox import Gvisor, Limits, isolating_backend, slots_by_default
 from guerdon.backends.sandbox.languages import LANGUAGES, Native
 
-from .grade import RunProgram, Sandbox, grade
+from .extract import parsed
+from .grade import RunProgram, Sandbox, grade, program_text
+from .probe import could_be_a_table, knows_the_tests_alone
 from .static import suspicions
 from .tasks import StdioTask, Task, TaskError, read_task
 from .verdict import Verdict
 
 DEFAULT_SECONDS: Final = 5.0
+_QUICK_SECONDS: Final = 0.25
 _LOCK = threading.Lock()
 _executor: ThreadPoolExecutor | None = None
 
@@ -45,8 +48,22 @@ def check_code(completion: str, task: Mapping[str, Any], *, backend: str | Sandb
     sandbox = isolating_backend(backend) if isinstance(backend, str) else backend
     chosen = Limits(seconds=DEFAULT_SECONDS).with_changes(**limits)
     verdict = grade(completion, read, sandbox, chosen, language, _runner(read, language, sandbox))
-    seen = [*verdict.tampering, *(suspicions(verdict.extracted.code, read) if language == "python" else ())]
+    seen = [*verdict.tampering, *(_suspicions(verdict, read, sandbox, chosen) if language == "python" else ())]
     return replace(verdict, tampering=list(dict.fromkeys(seen)))
+
+
+def _suspicions(verdict: Verdict, task: Task, sandbox: Sandbox, limits: Limits) -> list[str]:
+    """What the code says against itself, and what its answers to other inputs do."""
+    code = verdict.extracted.code
+    program = code if isinstance(task, StdioTask) else program_text(verdict.extracted, task)
+    if parsed(code) is None:
+        code = program  # the body of a function whose head is in the prompt
+    found = suspicions(code, task)
+    tree = parsed(code) if verdict.passed and verdict.seconds < _QUICK_SECONDS else None
+    if tree is not None and not any(mark.startswith("special-cases") for mark in found) and could_be_a_table(tree):
+        seen = knows_the_tests_alone(program, task, sandbox, limits)
+        found += [seen] if seen else []
+    return found
 
 
 def _runner(task: Task, language: str, sandbox: Sandbox) -> RunProgram | None:

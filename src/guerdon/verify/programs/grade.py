@@ -128,7 +128,7 @@ def _judge(number: int, case: Case, answers: list[dict[str, Any]], task: CallTas
         return TestOutcome(name, False, "raised " + described(answer["raised"]))
     try:
         value = decode(answer["value"])
-        passed = equal(case.expected, list(value) if task.in_place else value, task.tolerance)
+        passed = equal(list(case.expected) if task.in_place else case.expected, value, task.tolerance)
     except (NotPlain, RecursionError) as error:
         return TestOutcome(name, False, f"no plain value: {error}")
     return TestOutcome(name, passed, "" if passed else f"returned {shown(value)}, expected {shown(case.expected)}")
@@ -234,7 +234,7 @@ def _judge_assertion(assertion: Assertion, answers: list[dict[str, Any]]) -> Tes
             return TestOutcome(assertion.text, None, "not run")
         answer = answers[number]
         if "raised" in answer:
-            if (answer["raised"] or {}).get("types", [""])[0] == "NotPlain":
+            if described(answer["raised"]).startswith("NotPlain:"):
                 raise Escalate
             return TestOutcome(assertion.text, False, "raised " + described(answer["raised"]))
         try:

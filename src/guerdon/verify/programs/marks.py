@@ -33,6 +33,7 @@ _OWN_PROCESS: Final = frozenset(
     ("calls sys.exit", "calls exit", "calls quit", "raises SystemExit", "writes to a raw file descriptor",
      "registers an exit handler")
 )  # fmt: skip
+_LEAVING: Final = frozenset(("calls sys.exit", "calls exit", "calls quit", "raises SystemExit"))
 _OWN_STREAMS: Final = ("replaces sys.stdout", "replaces sys.stdin", "replaces sys.stderr")
 _MODULES: Final = ("gc", "ctypes", "marshal", "builtins", "subprocess", "socket", "inside", "unittest.mock", "_pytest")
 _FRAME_NAMES: Final = {
@@ -59,9 +60,26 @@ def marks(tree: ast.Module, task: Task | None = None) -> Iterator[str]:
     if isinstance(task, TestTask) and any("SystemExit" in test for test in task.tests):
         allowed |= _OWN_PROCESS
     read = tree if whole else without_main(tree)
+    allowed |= set() if _leaves_when_loaded(read) else _LEAVING
     streams = _OWN_STREAMS if whole else ()
     found = _marks(read, _imported_names(tree))
     return (mark for mark in found if mark not in allowed and not mark.startswith(streams))
+
+
+def _leaves_when_loaded(tree: ast.Module) -> bool:
+    """Whether loading the program may end the process; in a function it may be what was asked for, and is seen when it
+    happens."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Call) and called(node) in (("sys", "exit"), ("", "exit"), ("", "quit")):
+            return True
+        if isinstance(node, ast.Raise):
+            return True
+        waiting += ast.iter_child_nodes(node)
+    return False
 
 
 def without_main(tree: ast.Module) -> ast.Module:

@@ -13,6 +13,8 @@ from .verdict import TestOutcome, Verdict
 
 _MAX_LINE: Final = 4 << 20
 _MAX_NOTES: Final = 64
+EXIT_NOTE: Final = "tried to end the process instead of answering"
+_EXITS: Final = ("SystemExit:", "KeyboardInterrupt:", "GeneratorExit:")
 
 
 def first_number() -> int:
@@ -38,6 +40,8 @@ def read_replies(data: bytes, notes: list[str], first: int = 0) -> Iterator[dict
             yield reply
         elif type(reply.get("id")) is int and reply["id"] == expected and ("value" in reply) != ("raised" in reply):
             expected += 1
+            if "raised" in reply and described(reply["raised"]).startswith(_EXITS):
+                notes.append(EXIT_NOTE)
             yield reply
         else:
             notes.append("answered out of sequence")
@@ -47,7 +51,7 @@ def read_replies(data: bytes, notes: list[str], first: int = 0) -> Iterator[dict
 def described(failure: Any) -> str:
     if type(failure) is not dict or type(failure.get("types")) is not list or not failure["types"]:
         return "an exception"
-    return f"{str(failure['types'][0]).rpartition('.')[2][:80]}: {str(failure.get('text', ''))[:200]}"
+    return f"{str(failure['types'][0])[:200].rpartition('.')[2][:80]}: {str(failure.get('text', ''))[:200]}"
 
 
 def shown(value: object) -> str:

@@ -101,9 +101,11 @@ def suspicions(code: str, task: Task | None = None) -> list[str]:
     tree = parsed(code)
     if tree is None:
         return []
-    found = dict.fromkeys(marks(tree, task))
-    if task is not None:
-        hits, visible = special_cased(tree, task)
-        if hits:
-            found[f"special-cases {hits} of {visible} visible tests"] = None
+    try:
+        found = dict.fromkeys(marks(tree, task))
+        hits, visible = special_cased(tree, task) if task is not None else (0, 0)
+    except RecursionError:
+        return ["is nested too deeply to be read"]
+    if hits:
+        found[f"special-cases {hits} of {visible} visible tests"] = None
     return list(found)

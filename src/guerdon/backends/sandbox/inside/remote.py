@@ -16,7 +16,7 @@ from .handles import Remote, assign, held_by, kept, remote
 from .values import NotPlain, decode, encode
 
 MAX_LINE: Final = 4 << 20
-MAX_CALLS: Final = 20_000
+MAX_CALLS: Final = 100_000
 
 
 class CandidateGone(BaseException):
@@ -43,6 +43,7 @@ class Link:
         self.orders = 0
         self.changed_arguments = False
         self.compared_opaque = False
+        self.exits = False
         self.classes: frozenset[str] = frozenset()
         self.perhaps_classes: frozenset[str] = frozenset()
         self.gone: str | None = None
@@ -118,7 +119,9 @@ class Link:
         form = failures.parts(failure)[2]
         arguments = self._decode(form) if form is not None else None
         original = self._remote(handle) if type(handle) is dict else None
-        return failures.mapped(failure, arguments if type(arguments) is list else None, original)
+        error = failures.mapped(failure, arguments if type(arguments) is list else None, original)
+        self.exits = self.exits or isinstance(error, failures.CandidateExit)
+        return error
 
     def _transfer(self, line: bytes) -> dict[str, Any]:
         try:

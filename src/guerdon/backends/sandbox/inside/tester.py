@@ -52,6 +52,7 @@ def run(request: dict[str, Any]) -> NoReturn:
         "circular": record.circular_failures(),
         "changed_arguments": link.changed_arguments,
         "compared_opaque": link.compared_opaque,
+        "exits": link.exits,
     }
     data = json.dumps(report).encode()
     while data:
