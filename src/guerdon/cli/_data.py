@@ -183,9 +183,10 @@ def _sandbox(backend: BackEnd) -> Any:
 def _attacked(backend: BackEnd, *, quiet: bool) -> list[dict[str, Any]]:
     from guerdon.backends.sandbox.attacks import attacks, run_attack_suite
 
-    width = max(len(attack.name) for attack in attacks())
+    corpus = [attack for attack in attacks() if backend != "gvisor" or not attack.shared_kernel]
+    width = max(len(attack.name) for attack in corpus)
     done = []
-    for defence in run_attack_suite(_sandbox(backend).run_program):
+    for defence in run_attack_suite(_sandbox(backend).run_program, corpus):
         if not quiet:
             word = "held  " if defence.held else "BROKEN"
             note(f"{word}  {defence.name:{width}}  {defence.state:9}  {defence.seconds:.2f} s")

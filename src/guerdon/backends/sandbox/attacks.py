@@ -35,11 +35,13 @@ Run = Callable[[str, bytes, Limits], Result]
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """`states`: the only states it may end in; empty for any but a refusal or our own failure."""
+    """`states`: the only states it may end in; empty for any but a refusal or our own failure. `shared_kernel`: it gets
+    out only where the host's kernel answers; from a kernel of the sandbox's own it gets what is not the host's."""
 
     name: str
     program: str
     states: tuple[str, ...] = ()
+    shared_kernel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def attacks() -> list[Attack]:
     """The whole corpus that ships with the package."""
     text = (resources.files(__package__) / "data" / "escapes.jsonl").read_text("utf-8")
     rows = [json.loads(line) for line in text.splitlines()]
-    return [Attack(row["name"], row["program"], tuple(row.get("states", ()))) for row in rows]
+    return [Attack(**{**row, "states": tuple(row.get("states", ()))}) for row in rows]
 
 
 def run_attack_suite(
