@@ -67,6 +67,11 @@ def test_every_block_of_both_rooms_is_tried():
     assert {name.partition(":")[0] for name in BLOCKS} == exported
 
 
+@pytest.mark.parametrize("name", sorted({name.partition(":")[0] for name in BLOCKS}))
+def test_every_block_shows_an_example_that_the_doc_test_runs(name):
+    assert ">>> " in (getattr(shape, name, None) or getattr(credit, name)).__doc__
+
+
 @EACH
 def test_no_number_however_large_or_small_gives_a_nan_a_warning_an_error_or_an_unknown_without_a_reason(name):
     for frame in frames():

@@ -17,6 +17,7 @@ from guerdon.shape import (
     ALL_PASS,
     MIXED,
     choose,
+    ensemble_spread,
     group_class,
     group_statistic,
     label_statistic,
@@ -71,6 +72,24 @@ def test_members_can_be_picked_by_another_score():
     assert listed(group_statistic(length, where=right)) == [150.0, None]
     assert listed(group_statistic(length, where=right, empty=0.0)) == [150.0, 0.0]
     assert listed(group_statistic(length, "count", where=right)) == [2.0, 0.0]
+
+
+def test_only_members_where_the_other_score_is_exactly_one_count():
+    assert listed(group_statistic(scores_of([[1.0, 2.0, 4.0]]), "sum", where=scores_of([[1.0, 0.5, 2.0]]))) == [1.0]
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("stat", ["std", "var"])
+def test_the_spread_of_equal_members_is_exactly_zero_even_where_their_mean_rounds(stat, ddof):
+    thirds = [0.1 + 0.2] * 3
+    assert listed(group_statistic(scores_of([thirds]), stat, ddof=ddof)) == [0.0]
+    assert listed(label_statistic(criteria([[0.1 + 0.2]] * 3), stat, ddof=ddof)) == [0.0] * 3
+    assert listed(ensemble_spread(scores_of([thirds]), ddof=ddof)) == [0.0]
+
+
+def test_degrees_of_freedom_are_those_of_the_population_or_a_sample():
+    with pytest.raises(ValueError, match="0 .population. or 1 .sample."):
+        group_statistic(scores_of([[1.0, 2.0]]), "std", ddof=2)
 
 
 def test_a_sample_deviation_of_one_member_is_unknown():

@@ -146,7 +146,12 @@ def ensemble_lower_bound(
 
 @transform("shape.ensemble_min", version=1, axis=_axis, range=lambda members, **_: _hull(members))
 def ensemble_min(members: Scores | Sequence[Scores], *, missing: Literal["unknown", "skip"] = "unknown") -> Scores:
-    """The worst case: the least of the members."""
+    """The worst case: the least of the members. Unknown if any is; with ``missing="skip"``, of the known ones.
+
+    >>> import guerdon as gd
+    >>> gd.shape.ensemble_min([gd.column("a"), gd.column("b")]).score([{"a": 1.0, "b": 2.0}]).values.tolist()
+    [1.0]
+    """
     x = stacked(members)
     return reduce_up(x, lambda v, o, n: segment_min(v, o), to=None, missing=missing, neutral=np.inf)
 

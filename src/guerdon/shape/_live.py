@@ -33,6 +33,11 @@ def live_rate(
     epoch; ``item`` the test or criterion within it, by default its place. The mean is over all rollouts of the batch;
     the first sets it, and ``rate=1`` keeps no past. An item with no known result yet is unknown. State:
     ``{"items": {"problem/item": rho}}``, one entry per item ever tried.
+
+    >>> import guerdon as gd
+    >>> session, live = gd.Session(), gd.shape.live_rate(gd.column("passed", axis="test"), gd.column("task"))
+    >>> [live.score([{"task": 7, "passed": p}], session=session).scores.values.tolist() for p in ([1, 0], [1, 1])]
+    [[1.0, 0.0], [1.0, 0.5]]
     """
     if not 0.0 < rate <= 1.0:
         raise ValueError(f"live_rate needs 0 < rate <= 1, not {rate}")
@@ -57,6 +62,11 @@ def ever_positive(
 
     Parameters as in `live_rate`. State: ``{"items": {"problem/item": [tries, total]}}``. Once it was above 0
     it counts for good. ``x`` is not negative.
+
+    >>> import guerdon as gd
+    >>> sound = gd.shape.ever_positive(gd.column("passed", axis="test"), gd.column("task"), patience=2)
+    >>> sound.score([{"task": 7, "passed": p} for p in ([1, 0], [0, 0])]).scores.values.tolist()
+    [1.0, 0.0, 1.0, 0.0]
     """
     at, names, tries, totals = _named(x, problem, item)
     seen: dict[str, list[float]] = dict((state or _nothing())["items"])

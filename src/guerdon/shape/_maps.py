@@ -88,7 +88,12 @@ def _point(value: float) -> Interval:
 
 @transform("shape.log_sigmoid", version=1, range=lambda x: _monotone(_log_sigmoid, x))
 def log_sigmoid(x: Scores) -> Scores:
-    """``-log(1 + exp(-x))``, at most 0: bounded above, linear below."""
+    """``-log(1 + exp(-x))``, at most 0: bounded above, linear below.
+
+    >>> import guerdon as gd
+    >>> gd.shape.log_sigmoid(gd.column("x")).score([{"x": 0.0}, {"x": -1000.0}]).values.round(6).tolist()
+    [-0.693147, -1000.0]
+    """
     return itemwise(_log_sigmoid, x)
 
 
@@ -98,19 +103,34 @@ def _log_sigmoid(x: FloatArray) -> FloatArray:
 
 @transform("shape.tanh", version=1, range=lambda x: _monotone(np.tanh, x))
 def tanh(x: Scores) -> Scores:
-    """``tanh(x)``, in [-1, 1]: odd, steepest at 0."""
+    """``tanh(x)``, in [-1, 1]: odd, steepest at 0.
+
+    >>> import guerdon as gd
+    >>> gd.shape.tanh(gd.column("x")).score([{"x": 0.0}, {"x": 1.0}]).values.round(6).tolist()
+    [0.0, 0.761594]
+    """
     return itemwise(np.tanh, x)
 
 
 @transform("shape.arctan", version=1, range=lambda x: _monotone(np.arctan, x))
 def arctan(x: Scores) -> Scores:
-    """``arctan(x)``, in [-pi/2, pi/2]: bounded like `tanh`, with heavier tails."""
+    """``arctan(x)``, in [-pi/2, pi/2]: bounded like `tanh`, with heavier tails.
+
+    >>> import guerdon as gd
+    >>> gd.shape.arctan(gd.column("x")).score([{"x": 0.0}, {"x": 1.0}]).values.round(6).tolist()
+    [0.0, 0.785398]
+    """
     return itemwise(np.arctan, x)
 
 
 @transform("shape.exp", version=1, range=lambda x: Interval(_exp(x.low), _exp(x.high)))
 def exp(x: Scores) -> Scores:
-    """``exp(x)``; where that is too large for a float, unknown."""
+    """``exp(x)``; where that is too large for a float, unknown.
+
+    >>> import guerdon as gd
+    >>> gd.shape.exp(gd.column("x")).score([{"x": 0.0}, {"x": 1000.0}]).values.tolist()
+    [1.0, nan]
+    """
     return itemwise(np.exp, x)
 
 
@@ -121,7 +141,12 @@ def _exp(x: float) -> float:
 
 @transform("shape.log", version=1, range=lambda x, floor=0.0: _log_range(x, floor))
 def log(x: Scores, floor: float = 0.0) -> Scores:
-    """``ln max(x, floor)``; with the default floor 0, a score of 0 or less is unknown (*not a finite number*)."""
+    """``ln max(x, floor)``; with the default floor 0, a score of 0 or less is unknown (*not a finite number*).
+
+    >>> import guerdon as gd
+    >>> gd.shape.log(gd.column("x")).score([{"x": 1.0}, {"x": 0.0}]).values.tolist()
+    [0.0, nan]
+    """
     return itemwise(lambda v: np.log(np.maximum(v, floor)), x)
 
 

@@ -68,7 +68,13 @@ def deviation(state: State) -> float:
 def running_zscore(x: Scores, *, state: State | None = None) -> tuple[Scores, State]:
     """``(x - mu) / s`` with mean and population deviation over all batches so far, this one included.
 
-    While everything seen is equal, it is divided by 1. Over batches [1, 2] and [3]: mean 2, deviation 0.8165.
+    While everything seen is equal, it is divided by 1.
+
+    >>> import guerdon as gd
+    >>> session, shaped = gd.Session(), gd.shape.running_zscore(gd.column("x"))
+    >>> batches = [[{"x": x} for x in batch] for batch in ([1.0, 2.0], [3.0])]
+    >>> [shaped.score(rows, session=session).values.round(4).tolist() for rows in batches]
+    [[-1.0, 1.0], [1.2247]]
     """
     new = merged(state, x)
     return itemwise(lambda v: (v - new["mean"]) / deviation(new), x), new
@@ -76,7 +82,13 @@ def running_zscore(x: Scores, *, state: State | None = None) -> tuple[Scores, St
 
 @transform("shape.running_minmax", version=1, groups="batch", initial=start, range=lambda x, **_: UNIT)
 def running_minmax(x: Scores, *, state: State | None = None) -> tuple[Scores, State]:
-    """``(x - min) / (max - min)`` over all batches so far, this one included; 0 while everything seen is equal."""
+    """``(x - min) / (max - min)`` over all batches so far, this one included; 0 while everything seen is equal.
+
+    >>> import guerdon as gd
+    >>> session, shaped = gd.Session(), gd.shape.running_minmax(gd.column("x"))
+    >>> [shaped.score([{"x": x} for x in batch], session=session).values.tolist() for batch in ([0.0, 4.0], [5.0, 3.0])]
+    [[0.0, 1.0], [1.0, 0.6]]
+    """
     new = merged(state, x)
     width = new["high"] - new["low"]
     return itemwise(lambda v: np.clip((v - new["low"]) / (width or 1.0), 0.0, 1.0), x), new
@@ -84,7 +96,14 @@ def running_minmax(x: Scores, *, state: State | None = None) -> tuple[Scores, St
 
 @transform("shape.running_clip", version=1, groups="batch", initial=start, range=lambda x, **_: x)
 def running_clip(x: Scores, *, width: float = 1.0, state: State | None = None) -> tuple[Scores, State]:
-    """``clip(x, mu - width s, mu + width s)`` with the running mean and population deviation, this batch included."""
+    """``clip(x, mu - width s, mu + width s)`` with the running mean and population deviation, this batch included.
+
+    >>> import guerdon as gd
+    >>> session, shaped = gd.Session(), gd.shape.running_clip(gd.column("x"))
+    >>> batches = [[{"x": x} for x in batch] for batch in ([0.0, 2.0], [10.0])]
+    >>> [shaped.score(rows, session=session).values.round(4).tolist() for rows in batches]
+    [[0.0, 2.0], [8.3205]]
+    """
     new = merged(state, x)
     if new["count"] == 0:
         return x, new
@@ -113,6 +132,11 @@ def running_quantile_scale(
 
     Quantiles by linear interpolation, this batch included. Where the two are equal (a difference below 1e-8), 0.5.
     The buffer is the state; it makes the score depend on what was seen, so keep it with the checkpoint.
+
+    >>> import guerdon as gd
+    >>> session, shaped = gd.Session(), gd.shape.running_quantile_scale(gd.column("x"), low=0.0, high=1.0)
+    >>> [shaped.score([{"x": x} for x in batch], session=session).values.tolist() for batch in ([2.0, 3.0, 4.0], [2.5])]
+    [[0.0, 0.5, 1.0], [0.25]]
     """
     if not (0 <= low < high <= 1 and size >= 1):
         raise ValueError(f"running_quantile_scale needs 0 <= low < high <= 1 and size >= 1, not {low}, {high}, {size}")
@@ -141,6 +165,11 @@ def running_mean(
 
     The first batch with a known score sets it, a batch without one leaves it; unknown until then. Rate 1 is the
     batch's own mean.
+
+    >>> import guerdon as gd
+    >>> session, shaped = gd.Session(), gd.shape.running_mean(gd.column("x"), rate=0.5)
+    >>> [shaped.score([{"x": x} for x in batch], session=session).values.tolist() for batch in ([3.0], [7.0])]
+    [[3.0], [5.0]]
     """
     if not 0 < rate <= 1:
         raise ValueError(f"running_mean needs 0 < rate <= 1, not {rate}")
@@ -179,7 +208,13 @@ def spread_weight(
     """A weight per group that grows with its spread: ``low + (high - low) / (1 + exp(-slope (sigma - sigma_bar)))``.
 
     ``sigma`` is the population deviation of the group's known scores, ``sigma_bar`` its running mean over all groups
-    seen, this batch included, kept in the state. On the prompt axis; a group without known scores is unknown.
+    seen, this batch included, kept in the state. On the prompt axis; a group without known scores is unknown. Groups
+    whose deviation is beyond 1e100 move nothing.
+
+    >>> import guerdon as gd
+    >>> rows = [{"prompt": p, "x": x} for p, x in (("a", 0.0), ("a", 1.0), ("b", 0.5))]
+    >>> gd.shape.spread_weight(gd.column("x")).score(rows).values.round(4).tolist()
+    [2.5257, 2.5257, 0.8743]
     """
     groups = Groups.of(x)
     sigma, known = groups.std(), groups.members > 0

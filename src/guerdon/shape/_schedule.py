@@ -68,6 +68,11 @@ def calls(x: Scores, *, state: Mapping[str, Any] | None = None) -> tuple[Scores,
 
     Counts calls of ``score`` with one session; ``x`` only gives the axes. Where the trainer's step is in the data,
     use that column instead.
+
+    >>> import guerdon as gd
+    >>> session, step = gd.Session(), gd.shape.calls(gd.column("x"))
+    >>> [step.score([{"x": 1.0}], session=session).values.tolist() for _ in range(3)]
+    [[0.0], [1.0], [2.0]]
     """
     seen = int((state or {"calls": 0})["calls"])
     return Scores.constant(x.axis.ancestor("prompt"), float(seen)), {"calls": seen + 1}
@@ -115,6 +120,11 @@ def self_paced(
     After the batch, ``c <- max(c, (1 - rate) c + rate x)``, ``x`` the mean of the known scores of the part with the
     largest weight: never falling, and frozen while a batch is scored. State: ``{"competence": c}``, first 0. Unknown
     where a part is.
+
+    >>> import guerdon as gd
+    >>> session, mix = gd.Session(), gd.shape.self_paced([gd.column("easy"), gd.column("hard")], rate=0.5)
+    >>> [mix.score([{"easy": 1.0, "hard": 0.0}], session=session).values.round(4).tolist() for _ in range(3)]
+    [[0.9997], [0.5], [0.018]]
     """
     by_name = named(parts)
     fitted = aligned(*by_name.values())
