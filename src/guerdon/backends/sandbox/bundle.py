@@ -129,8 +129,7 @@ def remove_left_behind(now: float | None = None) -> list[Path]:
             seen = folder.lstat()
             ours = stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
             old = (now or time.time()) - seen.st_mtime > _STALE_AFTER_SECONDS
-            if ours and old and _nobody_holds(folder):
-                _remove_groups(folder / "groups")
+            if ours and old and _nobody_holds(folder) and _groups_removed(folder / "groups"):
                 shutil.rmtree(folder)
                 removed.append(folder)
     return removed
@@ -147,8 +146,14 @@ def _nobody_holds(folder: Path) -> bool:
     return True
 
 
-def _remove_groups(listed: Path) -> None:
+def _groups_removed(listed: Path) -> bool:
+    """Remove the listed groups; False where one still holds a dying process, for a later try."""
     for group in listed.read_text().split("\n") if listed.exists() else []:
         if Path(group).name.startswith("guerdon-"):
-            with contextlib.suppress(OSError):  # gone already, or its number is in use again
+            try:
                 os.rmdir(group)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return False
+    return True
