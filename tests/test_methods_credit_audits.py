@@ -163,8 +163,15 @@ def test_stuffing_phrases_earns_the_whole_pattern_reward_whatever_the_answer():
 
 
 def test_a_phrase_listed_twice_in_another_case_counts_once_and_an_empty_one_never():
-    out = reasoning_pattern(phrases=["Wait", "wait", ""]).score([{"completion": "Wait."}])
+    out = reasoning_pattern(phrases=["Wait", "WAIT", ""]).score([{"completion": "wAit."}])
     assert out.values[0] == pytest.approx(0.05)
+
+
+def test_a_passage_of_twenty_words_said_twice_is_one_repeated_gram_of_twenty_one():
+    passage = " ".join(f"w{i}" for i in range(20))
+    phrases = [f"w{i}" for i in range(20)]
+    out = reasoning_pattern(phrases=phrases).score([{"completion": f"{passage} {passage}"}, {"completion": passage}])
+    assert out.values == pytest.approx([1 - 1 / 21, 1.0])
 
 
 def test_flips_shrink_the_gap_between_a_strong_and_a_weak_policy():

@@ -103,6 +103,7 @@ def test_a_category_without_contrast_goes_back_to_one_through_the_average():
     rows = group(met=[[1], [1]], w=[[1]] * 2, kind=[[0]] * 2, old=[[3]] * 2)
     assert pow3r_factors(*RUBRIC, OLD).score(rows).framed.values.tolist() == [1.0, 1.0]
     assert pow3r_factors(*RUBRIC, OLD, rate=0.5).score(rows).framed.values.tolist() == [2.0, 2.0]
+    assert pow3r_factors(*RUBRIC, OLD, eps=0.0).score(rows).framed.values.tolist() == [1.0, 1.0]
 
 
 def test_factors_stay_within_their_bounds():

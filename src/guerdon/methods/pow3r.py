@@ -82,8 +82,7 @@ def pow3r_factors(
     cell, count, _ = cells(prompt, categories.values)
     g = variance.values + eps
     usual, _ = averages(np.where(fresh, g, 0.0), np.where(fresh, weights.values, 0.0), cell, count)
-    contrast = np.bincount(cell, weights=fresh & (variance.values > 0), minlength=count)[cell] > 0
-    ratio = np.where(contrast, g / np.where(usual[cell] > 0, usual[cell], 1.0), 1.0)
-    wanted = np.clip(np.where(contrast, 1.0 - mix + mix * ratio, 1.0), low, high)
+    ratio = np.where(usual[cell] > 0, g / np.where(usual[cell] > 0, usual[cell], 1.0), 1.0)  # 1 without any contrast
+    wanted = np.clip(1.0 - mix + mix * ratio, low, high)
     blended = np.where(fresh, (1.0 - rate) * previous.values + rate * wanted, previous.values)
     return Scores.of(axis, np.clip(blended, low, high), previous.known, previous)
