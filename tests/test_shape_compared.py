@@ -182,8 +182,17 @@ def clustered(mean, spread, width=1.0):
 @given(st.lists(st.lists(st.tuples(TIED, st.sampled_from([0.0, 0.1, 0.3])), max_size=6), max_size=3))
 def test_clusters_equal_the_rule_step_by_step(rows):
     mean, spread = ([[m[k] for m in row] for row in rows] for k in (0, 1))
-    expected = [c for m, s in zip(mean, spread, strict=True) for c in clustered(m, s)]
-    assert listed(shape.merge_uncertain(scores_of(mean), scores_of(spread))) == expected
+    numbers = [clustered(m, s) for m, s in zip(mean, spread, strict=True)]
+    out = shape.merge_uncertain(scores_of(mean), scores_of(spread))
+    assert listed(out) == [c for group in numbers for c in group]
+    sizes = [group.count(c) for group in numbers for c in group]
+    assert [out.evidence[i]["cluster_size"] for i in range(len(sizes))] == sizes
+    middles = [
+        statistics.fmean(m for m, d in zip(means, group, strict=True) if d == c)
+        for means, group in zip(mean, numbers, strict=True)
+        for c in group
+    ]
+    assert same(listed(shape.merge_uncertain(scores_of(mean), scores_of(spread), values="mean")), middles)
 
 
 def test_a_cluster_can_stand_for_its_mean():

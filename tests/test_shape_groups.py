@@ -88,7 +88,7 @@ def test_the_spread_of_equal_members_is_exactly_zero_even_where_their_mean_round
 
 
 def test_degrees_of_freedom_are_those_of_the_population_or_a_sample():
-    with pytest.raises(ValueError, match="0 .population. or 1 .sample."):
+    with pytest.raises(ValueError, match=r"0 \(population\) or 1 \(sample\)"):
         group_statistic(scores_of([[1.0, 2.0]]), "std", ddof=2)
 
 
