@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -82,3 +83,15 @@ def test_every_page_is_in_the_contents():
 def test_the_reference_holds_every_public_verifier():
     text = (ROOT / "docs/reference/verify.md").read_text()
     assert set(re.findall(r"^::: guerdon\.verify\.(\w+)$", text, re.MULTILINE)) == set(gd.verify.__all__)
+
+
+def test_the_expressions_in_the_table_of_combining_score():
+    page = (ROOT / "docs/howto/combine.md").read_text()
+    scope: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0] + "judge = gd.column('judge')\n", scope)
+    table = page.split("| you want | write |")[1].split("\n\n")[0]
+    written = [code for code in re.findall(r"`([^`]+)`", table) if code.startswith(("gd.", "right"))]
+    assert len(written) == 9
+    for code in written:
+        exec(f"scores = ({code}).score(rows).scores", scope)
+        assert scope["scores"].known.all(), code

@@ -69,7 +69,7 @@ def _said(one: Any) -> str:
 def signature_of(function: Callable[..., Any]) -> str:
     """The signature as one writes it: annotations that are text stand without quotes.
 
-    >>> def brief(rollout: "Rollout", *, limit: "int" = 10) -> "float": ...
+    >>> def brief(rollout: Rollout, *, limit: int = 10) -> float: ...  # kept as text: annotations are not evaluated
     >>> signature_of(brief)
     '(rollout: Rollout, *, limit: int = 10) -> float'
     """
