@@ -13,7 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from guerdon.backends.sandbox import Limits, Pool, ServerConfig, Zygote, cgroups, describe_isolation, run_python, server
+from guerdon.backends.sandbox import (
+    Bubblewrap,
+    Infrastructure,
+    Limits,
+    Pool,
+    ServerConfig,
+    Zygote,
+    cgroups,
+    describe_isolation,
+    run_python,
+    server,
+)
 from guerdon.backends.sandbox.cgroups import Version1, Version2, make_slot
 from guerdon.backends.sandbox.obstacles import obstacles
 
@@ -309,3 +320,32 @@ def test_what_stands_in_the_way_is_said_in_words_with_the_command_that_changes_i
         "--cap-add SYS_ADMIN", "--security-opt seccomp=unconfined", "--security-opt apparmor=unconfined"
     ]  # fmt: skip
     assert len(obstacles(contained, user=1000)) == 2
+
+
+def test_a_start_that_takes_too_long_is_a_failure_of_ours_and_no_refusal(tmp_path):
+    (tmp_path / "python").write_text("#!/bin/sh\nsleep 60\n")
+    (tmp_path / "python").chmod(0o755)
+    pool = Pool(ServerConfig(interpreter=str(tmp_path / "python")), slots=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "START_SECONDS", 0.2)
+        with pytest.raises(Infrastructure, match="can't start the fork server: timed out"):
+            pool.report()
+        assert Zygote(candidates=pool).run_program("print(1)", b"", Limits()).state == "infrastructure"
+    assert Zygote(ServerConfig(interpreter=str(tmp_path / "none"))).run_program("", b"", Limits()).state == "refused"
+
+
+_IN_BUBBLEWRAP = """
+from guerdon.backends.sandbox import run_python
+print(run_python("print(1)", backend="bubblewrap", seconds=10))
+"""
+    "from guerdon.backends.sandbox import run_python as run; print(run('print(1)', backend='bubblewrap', seconds=10))"
+)
+
+
+@needs_root
+@pytest.mark.skipif(Bubblewrap().refusal() != "", reason="bubblewrap can't be used here")
+def test_bubblewrap_keeps_the_flags_that_a_user_may_not_take_from_the_devices():
+    flags = in_shell("mount -o remount,bind,nosuid,noexec,noatime /dev")
+    command = [_UNSHARE, "-m", *flags, _UNSHARE, "-Ur", sys.executable, "-c", _IN_BUBBLEWRAP]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "state='finished'" in ran.stdout, ran.stdout

@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .cgroups import Slot, make_slot
-from .inside.jail import DEVICES, HOST_NAME, INNER_USER
+from .inside.jail import DEVICES, HOST_NAME, INNER_USER, is_root_of_the_host, may_mount
 from .plain import run_command
 from .result import MIB, Limits, Result, reason_of
 from .seccomp import job_filter
-from .server import base_interpreter, job_limits, readable_folders
+from .server import base_interpreter, hidden_folders, job_limits, readable_folders
 
 _SHARED = (
     "--unshare-all",
@@ -78,7 +78,7 @@ class Bubblewrap:
                     file.write(content)
                 os.chmod(path, 0o755)
                 walls += ["--ro-bind", path, f"/tmp/{name}"]
-            around = ["unshare", *(["--user", "--map-root-user"] if os.geteuid() else []), *_AROUND]
+            around = ["unshare", *([] if may_mount() else ["--user", "--map-root-user"]), *_AROUND]
             start = [*around, _mounts(folder, limits), binary, *walls, "--remount-ro", "/"]
             with _filter() as code, _status_pipe() as (reading, writing):
                 whole = [*start, "--seccomp", str(code), "--json-status-fd", str(writing), "--", *command]
@@ -86,9 +86,12 @@ class Bubblewrap:
 
 
 def _mounts(folder: str, limits: Limits) -> str:
-    """A table for mount(8) of what is mounted around bwrap; one process for all of it."""
+    """A table for mount(8) of what is mounted around bwrap; one process for all of it.
+
+    An ordinary user may not clear the flags that /dev commonly has.
+    """
     os.mkdir(f"{folder}/tmp")
-    lines = [f"/dev/{name} /dev/{name} none bind,ro 0 0\n" for name in DEVICES]
+    lines = [f"/dev/{name} /dev/{name} none bind,ro,nosuid,noexec 0 0\n" for name in DEVICES]
     place = folder.replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011").replace("\n", "\\012")
     lines.append(f"tmp {place}/tmp tmpfs mode=1777,{job_limits(limits)['tmp']} 0 0\n")
     with open(f"{folder}/mounts", "w") as file:
@@ -129,7 +132,7 @@ def _bounded(
 ) -> Result:
     """With a bound on the number of processes, by control group or, for an ordinary user, by the user's count."""
     group, why = make_slot(limits.processes)
-    if group is None and os.geteuid() == 0:
+    if group is None and is_root_of_the_host():
         return _refused(f"nothing bounds the processes of a job that root starts: {why}")
     try:
         if group is None:
@@ -191,6 +194,8 @@ def _walls() -> list[str]:
             walls += ["--symlink", os.readlink(path), path]
         else:
             walls += ["--ro-bind", path, path]
+    for path in hidden_folders(base_interpreter(), ()):
+        walls += ["--tmpfs", path, "--remount-ro", path]
     for device in (f"/dev/{name}" for name in DEVICES):
         walls += ["--dev-bind", device, device]
     return walls

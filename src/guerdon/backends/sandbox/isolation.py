@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 
 from .pool import shared_pool
-from .result import Refused
+from .result import Infrastructure, Refused
 from .server import ServerConfig
 
 
@@ -31,6 +31,6 @@ def describe_isolation(config: ServerConfig | None = None) -> Isolation:
     )
     try:
         report = shared_pool(config or ServerConfig()).report()
-    except Refused as error:
+    except (Refused, Infrastructure) as error:
         return Isolation(False, reason=str(error), others=others)
     return Isolation(True, tuple(report["enabled"]), tuple(report["weaker"]), others=others)

@@ -20,6 +20,7 @@ from .result import MIB, Infrastructure, Limits, Refused
 from .seccomp import job_filter
 
 FIRST_USER: Final = 61_000
+START_SECONDS: Final = 20.0
 _WARM: Final = (
     "math", "json", "re", "collections", "itertools", "functools", "heapq", "bisect", "typing", "string", "random",
     "datetime", "copy", "operator",
@@ -62,7 +63,8 @@ class ForkServer:
     """A running fork server; one job at a time, one thread at a time."""
 
     def __init__(self, config: ServerConfig, number: int) -> None:
-        """Start it; raises `Refused` when this host does not let it put up its walls."""
+        """Start it; raises `Refused` when this host does not let it put up its walls, `Infrastructure` when a host
+        short of time or memory can't start it now."""
         if platform.system() != "Linux":
             raise Refused(f"the zygote back end needs Linux, this is {platform.system()}")
         try:
@@ -78,9 +80,13 @@ class ForkServer:
             with theirs:
                 self._process = _spawn(config, theirs.fileno())
             self.report = self._handshake(config, code, number)
-        except (OSError, Refused) as error:
+        except Refused:
             self.close()
-            raise error if isinstance(error, Refused) else Refused(f"can't start the fork server: {error}") from error
+            raise
+        except OSError as error:
+            self.close()
+            lasting = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError)
+            raise (Refused if lasting else Infrastructure)(f"can't start the fork server: {error}") from error
         if "cgroup" in self.report:
             self._group, note = None, self.report["cgroup"]
         if self._group is None:
@@ -89,7 +95,7 @@ class ForkServer:
             self.report["weaker"].append(note)
 
     def _handshake(self, config: ServerConfig, code: bytes, number: int) -> dict[str, Any]:
-        self.control.settimeout(20.0)
+        self.control.settimeout(START_SECONDS)
         self.control.send(json.dumps(self._setup(config, code, number)).encode())
         answer = self.control.recv(1 << 16)
         if not answer:
@@ -105,6 +111,7 @@ class ForkServer:
             "readable": list(
                 readable_folders(config.interpreter or base_interpreter(), config.packages + config.readable)
             ),
+            "hidden": list(hidden_folders(config.interpreter or base_interpreter(), config.packages + config.readable)),
             "packages": list(config.packages),
             "modules": list(config.modules),
             "roles": list(config.roles),
@@ -225,6 +232,21 @@ def readable_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, 
         if os.path.lexists(path) and not any(path == other or path.startswith(other + "/") for other in kept):
             kept.append(path)
     return tuple(kept)
+
+
+@lru_cache(maxsize=16)
+def hidden_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, ...]:
+    """The folders of installed packages below the readable ones: what is installed beside the standard library, a
+    benchmark with its answers perhaps, is not for jobs, unless `packages` names it."""
+    wanted = [Path(folder).resolve() for folder in packages]
+    roots = (Path(interpreter).resolve().parent.parent, Path("/usr"), Path("/usr/local"))
+    found = {
+        folder.resolve()
+        for root in roots
+        for folder in root.glob("lib*/python3*/*-packages")
+        if folder.name in ("site-packages", "dist-packages")
+    }
+    return tuple(sorted(str(folder) for folder in found if not any(one.is_relative_to(folder) for one in wanted)))
 
 
 def job_limits(limits: Limits, address_space: int | None = None) -> dict[str, Any]:
