@@ -26,6 +26,7 @@ from .server import Ended, job_limits
 
 _LIMITED: Final = (
     "RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_NPROC", "RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_STACK", "RLIMIT_CORE",
+    "RLIMIT_MEMLOCK",
 )  # fmt: skip
 """Those that gVisor has; it refuses to set others."""
 _MODES: Final = {"1": 0o602, "2": 0o602, "3": 0o600, "4": 0o600, REPORT: 0o600}
@@ -126,13 +127,19 @@ class Container:
         """
         if "5" in self._pipes and _ready([self.control.fileno()], _LAST_WORDS_SECONDS):
             return
-        self._used = _used_by_jobs(self._process.pid)
+        self._used = _used_by_jobs(self._processes())
         self._killed = True
         self._kill()
 
     def killed_for_memory(self) -> bool:
         """Whether the kernel has killed something of the sandbox for lack of memory."""
         return self._group is not None and self._group.oom_kills() > 0
+
+    def _processes(self) -> Iterable[int]:
+        """Everything that runs for the sandbox."""
+        if self._group is None:
+            return _family(self._process.pid)
+        return map(int, Path(self._group.folders[0], "cgroup.procs").read_text().split())
 
     def _close_stdin(self) -> None:
         for end in self._stdin:
@@ -187,11 +194,11 @@ def _ready(descriptors: list[int], seconds: float) -> set[int]:
     return {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
 
 
-def _used_by_jobs(process: int) -> tuple[float, int]:
-    """CPU seconds of the traced processes below `process`, which are what gVisor runs for a job, without gVisor's own
-    work; and the bytes that the job's processes and its /tmp hold, which gVisor keeps in one file in memory."""
+def _used_by_jobs(processes: Iterable[int]) -> tuple[float, int]:
+    """CPU seconds of those that are traced, which are what gVisor runs for a job, without gVisor's own work; and the
+    bytes that the job's processes and its /tmp hold, which gVisor keeps in one file in memory."""
     seconds, held = 0.0, 0
-    for number in _family(process):
+    for number in processes:
         with contextlib.suppress(ProcessLookupError, FileNotFoundError, PermissionError):
             if "TracerPid:\t0" not in Path(f"/proc/{number}/status").read_text():
                 times = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[11:15]
