@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guerdon.cli._show import Json, say, say_json, short, table
+from guerdon.cli._show import Json, say, say_json, short, table, working
 
 if TYPE_CHECKING:
     from guerdon.report.scored_file import ScoredFile
@@ -28,7 +28,8 @@ def compare(
     """
     from guerdon.report.scored_file import ScoredFile
 
-    found = difference(ScoredFile(a), ScoredFile(b), tolerance, show)
+    with working(f"reading {a.name} and {b.name}"):
+        found = difference(ScoredFile(a), ScoredFile(b), tolerance, show)
     if json:
         say_json(found)
     else:

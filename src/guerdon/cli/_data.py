@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from guerdon.cli._score import Column, Data, Part, SkipBad
-from guerdon.cli._show import Json, note, say, say_json, short, table
+from guerdon.cli._show import Json, note, say, say_json, short, table, working
 
 if TYPE_CHECKING:
     from guerdon.backends.sandbox import Isolation
@@ -75,9 +75,10 @@ def check_answers(
     source = read(
         data, Columns(answer=answer, id=id if id is not None else "", completion=completion), skip_bad=skip_bad
     )
-    golds, places = distinct_answers(source)
     try:
-        report = check_golds(golds, **policy_of(policy))
+        with working("checking the answers"):
+            golds, places = distinct_answers(source)
+            report = check_golds(golds, **policy_of(policy))
     except (TypeError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
     bad: list[dict[str, Any]] = [

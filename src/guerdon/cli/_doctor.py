@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from guerdon.cli._show import Json, say, say_json, table
+from guerdon.cli._show import Json, say, say_json, table, working
 
 
 def doctor(
@@ -17,7 +17,8 @@ def doctor(
 
     Example: guerdon doctor. Exit code 1 where a part of the base install does not work.
     """
-    report = examine(quick)
+    with working("trying workers, cache and sandbox"):
+        report = examine(quick)
     if json:
         say_json(report)
     else:

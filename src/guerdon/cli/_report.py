@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from guerdon.cli._show import say
+from guerdon.cli._show import say, working
 
 
 def report(
@@ -32,5 +32,6 @@ def report(
     from guerdon.report import write_report
 
     path = out or scored.with_name(scored.name.split(".")[0] + ".html")
-    write_report(scored, path, label=label, by=by or [], threshold=threshold, rows=rows, title=title)
+    with working(f"reading {scored.name}"):
+        write_report(scored, path, label=label, by=by or [], threshold=threshold, rows=rows, title=title)
     say(f"written: {path}")

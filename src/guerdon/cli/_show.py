@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,18 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """A line on standard error: progress and remarks, never results."""
     sys.stderr.write(f"{text}\n")
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Say on a terminal that something takes its time, until it is done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
 
 
 def say_json(value: Any) -> None:
