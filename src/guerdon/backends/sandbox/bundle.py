@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from .inside.guest import PIPES
 from .result import Limits
+from .server import hidden_folders
 
 PREFIX: Final = "guerdon-gvisor-"
 _GUEST: Final = "/guest"
@@ -63,6 +64,7 @@ def write_bundle(
             link.symlink_to(os.readlink(path))
         else:
             mounts.append(_bind(path, path, "ro"))
+    mounts += [_tmpfs(path, "ro", "size=4k") for path in hidden_folders(build.interpreter, build.packages)]
     config = {
         "ociVersion": "1.0.2",
         "root": {"path": "rootfs", "readonly": True},

@@ -67,7 +67,7 @@ def _start(control: _socket.socket, config: dict[str, Any], report: jail.Report)
     _shield_from_oom(proc, report)
     os.umask(0o022)
     roles = load_roles(config["roles"])  # now: our own files are out of sight behind the walls
-    jail.enclose(config["readable"], report)
+    jail.enclose(config["readable"], config["hidden"], report)
     report.enabled += ["seccomp allow-list", "no new privileges", "no capabilities", "rlimits", "pid namespace per job"]
     if user is None:
         report.weaker.append("jobs run under this process's user id: no second wall should one leave its namespaces")

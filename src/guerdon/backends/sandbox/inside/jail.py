@@ -11,6 +11,7 @@ _MOUNT_POINTS = ("/tmp", "/mnt", "/srv", "/media", "/run", "/var/tmp", "/opt")
 DEVICES = ("null", "zero", "full", "random", "urandom")
 HOST_NAME = "sandbox"
 INNER_USER = 60001
+_EMPTY = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 _SETGID, _SETUID, _SYS_ADMIN = 6, 7, 21
 
 
@@ -93,8 +94,11 @@ def _write_maps(process: str, maps: dict[str, str]) -> None:
             file.write(text)
 
 
-def enclose(readable: list[str], report: Report) -> None:
-    """Mount, network, IPC and UTS namespaces, then a root that holds only `readable`, /dev and an empty /tmp."""
+def enclose(readable: list[str], hidden: list[str], report: Report) -> None:
+    """Mount, network, IPC and UTS namespaces, then a root that holds only `readable`, /dev and an empty /tmp.
+
+    `hidden`: folders below the readable ones that are shown empty.
+    """
     kernel.unshare(kernel.CLONE_NEWNS)
     report.enabled.append("mount namespace")
     for flag, name in (
@@ -109,6 +113,8 @@ def enclose(readable: list[str], report: Report) -> None:
     root = _empty_root(readable)
     for path in readable:
         _show(path, root)
+    for path in hidden:
+        kernel.mount("hidden", root + path, "tmpfs", _EMPTY, "mode=755,size=4k")
     _make_devices(root)
     os.mkdir(f"{root}/tmp", 0o1777)
     kernel.enter_root(root)
