@@ -102,6 +102,15 @@ def test_deviations_that_underflow_or_overflow_still_separate_the_scores():
     assert same(third, [-math.sqrt(0.5), -math.sqrt(0.5), math.sqrt(2)], 1e-12)
 
 
+def test_a_deviation_beyond_the_floats_says_nothing_of_its_members():
+    largest = float(np.finfo(np.float64).max)
+    for normalise in (zscore, gd.credit.group_relative):
+        out = normalise(scores_of([[largest, -largest], [1.0, 3.0]]), ddof=1, eps=1e-9)
+        assert same(listed(out), [None, None, -math.sqrt(0.5), math.sqrt(0.5)], 1e-8)
+        assert out.reason(0) == "not a finite number"
+        assert listed(normalise(scores_of([[largest, -largest]]))) == [1.0, -1.0]
+
+
 def test_zero_spread_is_max_equal_min_not_a_small_deviation():
     thirds = [0.1 + 0.2, 0.1 + 0.2, 0.1 + 0.2]
     assert listed(zscore(scores_of([thirds]))) == [0.0, 0.0, 0.0]

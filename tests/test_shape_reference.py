@@ -138,6 +138,13 @@ def test_contrasting_keeps_the_places_with_the_largest_spread(rows, top):
     assert got == [float(t in apart) for row in rows for t in range(len(row))]
 
 
+def test_of_criteria_that_differ_as_much_the_first_stays_whatever_the_rounding():
+    rows = [{"prompt": "p", "s": s} for s in ([1.0, 0.1 + 0.2, 1.0], [0.0, 0.1, 0.0], [0.0, 0.1, 0.0])]
+    assert framed(shape.contrasting(S, top=1), rows)[:3] == [1.0, 0.0, 0.0]
+    shifted = [{"prompt": "p", "s": [s, s + 0.1]} for s in (1.0, 0.0, 0.0, 1.0, 0.0)]
+    assert framed(shape.contrasting(S, top=1), shifted)[:2] == [1.0, 0.0]
+
+
 @given(CRITERIA, st.lists(TIE, min_size=5, max_size=5))
 def test_label_correlation_is_pearsons_over_the_rollouts_that_know_both(rows, truth):
     expected = {}
@@ -149,6 +156,11 @@ def test_label_correlation_is_pearsons_over_the_rollouts_that_know_both(rows, tr
     assert same(
         framed(shape.label_correlation(S, Y), data), [expected[t] for row in rows for t in range(len(row))], 1e-6
     )
+
+
+def test_a_rollout_that_knows_one_side_only_moves_no_correlation():
+    rows = [{"prompt": "p", "s": [s], "y": y} for s, y in ((0, 0), (1, 1), (1, 0), (None, 1), (1, None))]
+    assert framed(shape.label_correlation(S, Y), rows) == pytest.approx([0.5] * 5)
 
 
 @given(st.lists(st.floats(-1e5, 0), min_size=1, max_size=6))
