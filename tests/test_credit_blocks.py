@@ -202,7 +202,10 @@ def test_equal_scores_at_a_place_give_exactly_zero_even_where_the_mean_rounds():
     assert credit.place_leave_one_out(S).score(data).scores.values.tolist() == [0.0] * 3
     tenths = [{"prompt": "p", "r": 0.1, "s": [0.1]} for _ in range(4)]
     assert (0.1 * 4 - 0.1) / 3 != 0.1
-    for block in (credit.leave_one_out(R), credit.place_leave_one_out(S)):
+    for block in (
+        credit.leave_one_out(R), credit.place_leave_one_out(S), credit.group_relative(R, scale="none"),
+        credit.place_relative(S, scale="none"),
+    ):  # fmt: skip
         assert block.score(tenths).scores.values.tolist() == [0.0] * 4
 
 

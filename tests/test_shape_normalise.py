@@ -115,6 +115,9 @@ def test_zero_spread_is_max_equal_min_not_a_small_deviation():
     thirds = [0.1 + 0.2, 0.1 + 0.2, 0.1 + 0.2]
     assert listed(zscore(scores_of([thirds]))) == [0.0, 0.0, 0.0]
     assert listed(zscore(scores_of([[0.3, 0.1 + 0.2]]))) != [0.0, 0.0]
+    assert (0.1 + 0.1 + 0.1) / 3 != 0.1
+    for exactly in (centre, zscore, gd.credit.group_relative):
+        assert listed(exactly(scores_of([[0.1] * 3]))) == [0.0] * 3
 
 
 def test_a_group_with_one_known_member_is_unknown_and_says_so():

@@ -27,8 +27,7 @@ def first_error(x: Scores, *, below: float = 0.5) -> Scores:
     place = positions(offsets)
     wrong = _first(x.known & (x.values < below), place, offsets)
     unclear = _first(~x.known, place, offsets)
-    known = wrong <= unclear
-    known &= (unclear == np.diff(offsets)) | (wrong < unclear)
+    known = wrong <= unclear  # equal only where there is neither: a step is not both
     reasons: ObjectArray = np.full(len(known), None, dtype=object)
     for rollout in np.flatnonzero(~known):
         step = int(unclear[rollout])
