@@ -29,6 +29,7 @@ from guerdon.backends.sandbox import (
 )
 from guerdon.backends.sandbox.attacks import attacks, run_attack_suite
 from guerdon.backends.sandbox.plain import NotIsolatedWarning
+from guerdon.backends.sandbox.server import hidden_folders, readable_folders
 
 pytestmark = pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
 
@@ -98,6 +99,40 @@ def test_many_threads_may_ask_at_once():
     with ThreadPoolExecutor(12) as threads:
         results = list(threads.map(lambda number: run_python(f"print({number} ** 2)", seconds=10).stdout, range(40)))
     assert results == [f"{number**2}\n" for number in range(40)]
+
+
+def test_of_an_interpreter_in_a_home_folder_only_its_own_parts_are_shown(monkeypatch):
+    monkeypatch.setattr(os.path, "lexists", lambda path: True)
+    monkeypatch.setattr(Path, "resolve", lambda path: path)
+    shown = set(readable_folders("/home/someone/bin/python3.11", ("/data/packages", "/usr/share")))
+    assert shown - {"/usr", "/lib", "/lib64", "/lib32", "/data/packages"} == {
+        f"/home/someone/{name}" for name in ("bin", "lib", "lib64", "share")
+    }
+    assert "/" not in readable_folders("/bin/python3.11", ())
+
+
+def test_what_is_installed_is_hidden_until_it_is_named(tmp_path):
+    installed = tmp_path / "lib" / "python3.11" / "site-packages"
+    installed.mkdir(parents=True)
+    python = str(tmp_path / "bin" / "python3.11")
+    assert str(installed) in hidden_folders(python, ())
+    assert str(installed) not in hidden_folders(python, (str(installed),))
+    assert str(installed) not in hidden_folders(python, (f"{installed}/numpy",))
+
+
+def test_a_named_folder_is_seen_and_one_that_can_not_be_is_refused():
+    here = Path(__file__).resolve()
+    program = f"print(open({str(here)!r}).read()[:3])"
+    for folder, state in ((here.parent, "finished"), (Path("/tmp/packages"), "refused")):
+        if folder == here.parent and here.is_relative_to("/tmp"):
+            continue
+        pool = Pool(ServerConfig(packages=(str(folder),)), slots=1)
+        try:
+            result = Zygote(candidates=pool).run_program(program, b"", Limits())
+        finally:
+            pool.close()
+        assert (result.state, result.exit_code) == (state, 0 if state == "finished" else None), result
+    assert "FileNotFoundError" in run_python(program).stderr
 
 
 def test_a_running_event_loop_is_not_blocked():

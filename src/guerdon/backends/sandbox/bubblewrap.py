@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from .cgroups import Slot, make_slot
 from .inside.jail import DEVICES, HOST_NAME, INNER_USER, is_root_of_the_host, may_mount
 from .plain import run_command
-from .result import MIB, Limits, Result, reason_of
+from .result import MIB, Limits, Refused, Result, reason_of
 from .seccomp import job_filter
 from .server import base_interpreter, hidden_folders, job_limits, readable_folders
 
@@ -70,8 +70,12 @@ class Bubblewrap:
         binary = self.binary or shutil.which("bwrap")
         if not binary:
             return _refused("bwrap is not installed (apt install bubblewrap)")
+        try:
+            shown = _walls()
+        except Refused as error:
+            return _refused(str(error))
         with tempfile.TemporaryDirectory(prefix="guerdon-bwrap-") as folder:
-            walls = [*_walls(), "--bind", f"{folder}/tmp", "/tmp", "--chdir", "/tmp"]
+            walls = [*shown, "--bind", f"{folder}/tmp", "/tmp", "--chdir", "/tmp"]
             for name, content in files.items():
                 path = os.path.join(folder, name)
                 with open(path, "wb") as file:

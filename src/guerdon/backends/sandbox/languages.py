@@ -193,5 +193,6 @@ def _toolchain(language: Language) -> tuple[str, ...]:
     if language == "rust":
         return (_rust_sysroot(),)
     if language == "javascript":
-        return (os.path.dirname(os.path.dirname(_tool("node"))),)
+        prefix = os.path.dirname(os.path.dirname(_tool("node")))
+        return tuple(path for name in ("bin", "lib") if os.path.isdir(path := os.path.join(prefix, name)))
     return ()

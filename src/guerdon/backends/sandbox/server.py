@@ -226,10 +226,18 @@ def base_interpreter() -> str:
 
 @lru_cache(maxsize=16)
 def readable_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, ...]:
+    """What jobs may read: the system's programs and libraries, the interpreter's own, and `packages`.
+
+    Of the interpreter's prefix only what it needs: it may be a home folder, or hold other environments. Raises
+    `Refused` for a folder that can't be shown.
+    """
     prefix = Path(interpreter).resolve().parent.parent
-    wanted = ["/usr", "/lib", "/lib64", "/lib32", str(prefix), *(str(Path(folder).resolve()) for folder in packages)]
+    own = (str(prefix / name) for name in ("bin", "lib", "lib64", "share"))
+    wanted = ["/usr", "/lib", "/lib64", "/lib32", *own, *(str(Path(folder).resolve()) for folder in packages)]
     kept: list[str] = []
     for path in wanted:
+        if path.startswith("/tmp/"):
+            raise Refused(f"{path} can't be shown to jobs, which have a /tmp of their own")
         if os.path.lexists(path) and not any(path == other or path.startswith(other + "/") for other in kept):
             kept.append(path)
     return tuple(kept)
