@@ -114,6 +114,12 @@ def test_an_unknown_step_leaves_its_rollout_unknown_and_out_of_the_others_baseli
     assert out.values[2:] == pytest.approx([0.2, -0.2])
 
 
+def test_the_builder_takes_the_padded_width():
+    data = one(0.5) + one(0.25)
+    assert scored(pure(S, strict=True, whiten=False), data).tolist() == [0.25, -0.25]
+    assert scored(pure(S, strict=True, whiten=False, width=2), data).tolist() == [0.375, 0.0]
+
+
 # ---- Clip and Delta ----
 
 

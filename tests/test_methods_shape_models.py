@@ -87,6 +87,11 @@ def test_a_score_that_cannot_tell_better_from_worse_does_not_discriminate():
     assert agreement == PairAgreement(2 / 3, None)
 
 
+def test_the_deviation_of_the_passes_is_the_populations():
+    rows = group(passes=passes_with([0.0, 0.15]))  # 0.15 > sqrt(2) 0.1, but not sqrt(2) 0.1414
+    assert values(discretised(C("passes", axis="pass")), rows) == [0, 1]
+
+
 # Internally rewarded RL.
 
 
