@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from .inside.guest import PIPES
 from .result import Limits
-from .server import hidden_folders
+from .server import base_interpreter, hidden_folders, readable_folders
 
 PREFIX: Final = "guerdon-gvisor-"
 _GUEST: Final = "/guest"
@@ -34,14 +34,22 @@ _STALE_AFTER_SECONDS: Final = 60.0
 class Build:
     """What all sandboxes of a configuration have in common.
 
-    `runtime`: the command line of runsc with its flags. `folders`: shown read-only (links as links). `packages`: put on
-    the jobs' path.
+    `runtime`: the command line of runsc with its flags. `folders`: shown read-only (links as links); `hidden`: folders
+    below them shown empty. `packages`: put on the jobs' path.
     """
 
     runtime: tuple[str, ...]
     interpreter: str
     folders: tuple[str, ...]
-    packages: tuple[str, ...] = ()
+    hidden: tuple[str, ...]
+    packages: tuple[str, ...]
+
+
+def build_for(runtime: tuple[str, ...], packages: tuple[str, ...] = (), readable: tuple[str, ...] = ()) -> Build:
+    """With the base interpreter, `packages`, and `readable` folders."""
+    interpreter, shown = base_interpreter(), packages + readable
+    folders, hidden = readable_folders(interpreter, shown), hidden_folders(interpreter, shown)
+    return Build(runtime, interpreter, folders, hidden, packages)
 
 
 def write_bundle(
@@ -64,7 +72,7 @@ def write_bundle(
             link.symlink_to(os.readlink(path))
         else:
             mounts.append(_bind(path, path, "ro"))
-    mounts += [_tmpfs(path, "ro", "size=4k") for path in hidden_folders(build.interpreter, build.packages)]
+    mounts += [_tmpfs(path, "ro", "size=4k") for path in build.hidden]
     config = {
         "ociVersion": "1.0.2",
         "root": {"path": "rootfs", "readonly": True},

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from .bundle import Build, make_pipe, open_both, own_folder, remove_left_behind
+from .bundle import Build, build_for, make_pipe, open_both, own_folder, remove_left_behind
 from .container import Container
 from .drive import Job, drive
 from .inside.command import pack
 from .pool import slots_by_default, with_retry
 from .result import Infrastructure, Limits, Refused, Result
-from .server import base_interpreter, readable_folders
 from .zygote import drive_pair, settled
 
 _PLATFORMS: Final = ("systrap", "ptrace")
@@ -92,9 +91,7 @@ class Gvisor:
         return with_retry(attempt)
 
     def _build(self) -> Build:
-        runtime = _runtime(self.binary)
-        interpreter = base_interpreter()
-        return Build(runtime, interpreter, readable_folders(interpreter, self.packages + self.readable), self.packages)
+        return build_for(_runtime(self.binary), self.packages, self.readable)
 
 
 @contextlib.contextmanager
@@ -145,10 +142,8 @@ def _first_that_works(runsc: str, unshare: str) -> tuple[str, ...] | str:
     remove_left_behind()
     failures = []
     for runtime in _command_lines(runsc, unshare):
-        interpreter = base_interpreter()
-        build = Build(runtime, interpreter, readable_folders(interpreter, ()))
         try:
-            with _host_trouble(), Container(build, "program", _TRIAL) as container:
+            with _host_trouble(), Container(build_for(runtime), "program", _TRIAL) as container:
                 result = drive([Job(container, "program", b"print(6 * 7)", _TRIAL)])[0]
         except Infrastructure as error:
             failures.append(f"{' '.join(runtime[-2:])}: {error}")
