@@ -338,8 +338,6 @@ _IN_BUBBLEWRAP = """
 from guerdon.backends.sandbox import run_python
 print(run_python("print(1)", backend="bubblewrap", seconds=10))
 """
-    "from guerdon.backends.sandbox import run_python as run; print(run('print(1)', backend='bubblewrap', seconds=10))"
-)
 
 
 @needs_root
