@@ -33,7 +33,7 @@ def tcsr(turn: Reward, *, aggregate: Aggregate = "min_mean", alpha: float = 0.3)
     ``"min_mean"``.
 
     Traps: the released docstring says 0.4 / 0.6, its code and the paper 0.3 / 0.7; the minimum is noisy with judge
-    errors on long dialogues; weights 1..T overfit the last turn.
+    errors on long dialogues; weights 1..T overfit the last turn; one return for all turns blurs their credit.
 
     >>> import guerdon as gd
     >>> rows = [{"turns": [1.0, 0.75, 0.25]}, {"turns": [1.0, None]}]
