@@ -40,8 +40,8 @@ def vppo(
     `prefix_rewards` is the paper's form as rewards, for a critic.
 
     A wrong rollout in which no step falls below has its last step taken as the wrong one (our reading). Traps:
-    all-wrong groups still learn, all-right ones get 0; an error that the model finds too late pays the wrong steps before
-    it (about 9 % at 0.8); ``alpha`` from 0.9 on degraded results (stable: 0.3 to 0.7). Trades bias.
+    all-wrong groups still learn, all-right ones get 0; an error that the model finds too late pays the wrong steps
+    before it (about 9 % at 0.8); ``alpha`` from 0.9 on degraded results (stable: 0.3 to 0.7). Trades bias.
 
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "completion": "abcd", "steps": ["ab", "cd"], "step_tokens": [2, 2],
