@@ -209,6 +209,17 @@ def test_equal_scores_at_a_place_give_exactly_zero_even_where_the_mean_rounds():
         assert block.score(tenths).scores.values.tolist() == [0.0] * 4
 
 
+def test_a_rollout_with_an_unknown_step_moves_no_token_baseline():
+    data = [tokened([1, 2], s=s) for s in ([1.0, 4.0], [2.0, 0.5], [None, 8.0])]
+    out = credit.token_leave_one_out(S, TOKEN, width=6).score(data).scores
+    assert out.values[:6] == pytest.approx([1 - 3 / 6, 4 - 3 / 6, 4 - 3 / 6, 2 - 9 / 6, 0.5 - 9 / 6, 0.5 - 9 / 6])
+    assert out.known.tolist() == [True] * 6 + [False] * 3
+    assert out.reason(6) == "step 0: column 's' is missing"
+    alone = credit.token_leave_one_out(S, TOKEN).score(data[1:]).scores
+    assert not alone.known.any()
+    assert alone.reason(0) == "fewer than two known members in the group"
+
+
 def test_a_step_without_a_tree_number_leaves_its_rollout_out():
     data = [{"prompt": "p", "n": n, "r": r} for n, r in (([1, 2], 1), ([1, 3], 0), ([1, None], 1))]
     out = credit.node_value(R, N).score(data).scores

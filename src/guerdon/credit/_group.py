@@ -88,6 +88,7 @@ def token_leave_one_out(x: Scores, like: Scores | None = None, *, width: int | N
     with np.errstate(over="ignore", invalid="ignore"):
         baseline = (groups.at(groups.total) - total) / (others * max(width or int(lengths.max(initial=0)), 1))
     kept = Scores.of(x.axis, x.values, known, reasons)
-    own = measured(rollout, baseline, heard, "an item of the rollout is unknown")
+    first = np.minimum(x.axis.offsets_over("rollout")[:-1], len(x) - 1)
+    own = measured(rollout, baseline, heard, None if reasons is None else reasons[first])
     below = member_wise(own, groups, baseline)
     return itemwise(np.subtract, kept.broadcast(axis), below.broadcast(axis))
