@@ -101,3 +101,9 @@ def test_a_missing_list_is_unknown_not_empty():
     assert scored.scores.known.tolist() == [True, False, False]
     assert scored.scores.reason(1) == "it has no criterions"
     assert scored.scores.reason(2) == "criterion 0: column 'met' is missing"
+
+
+def test_a_batch_without_rollouts_has_every_axis_empty():
+    steps, tokens = gd.column("s", axis="step"), gd.column("logprobs", axis="token")
+    for reward in (R, steps.mean(), gd.shape.centre(R), gd.credit.spread(R, tokens), gd.credit.spread(steps, tokens)):
+        assert len(reward.score([]).scores) == 0

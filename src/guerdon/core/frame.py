@@ -78,7 +78,7 @@ class Frame:
         tokens = np.array(
             [len(r.tokens if r.tokens is not None else r.logprobs or ()) for r in self.rollouts], np.int64
         )
-        if not any(r.step_tokens is not None for r in self.rollouts):
+        if self.rollouts and not any(r.step_tokens is not None for r in self.rollouts):  # no rollouts: either will do
             return Axis.under(self.rollout, tokens, "token")
         per_step: list[int] = []
         for rollout, total in zip(self.rollouts, tokens, strict=True):
