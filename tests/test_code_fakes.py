@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import statistics
 
 import pytest
 
 from guerdon.backends.sandbox import describe_isolation
-from guerdon.verify.programs import check_code
-from guerdon.verify.programs.attacks import CHANNELS, Fake, fakes, run_fake_suite, run_trials, trials
+from guerdon.verify.programs import check_code, check_code_many
+from guerdon.verify.programs.attacks import CHANNELS, Fake, fakes, run_fake_suite, run_trials, trial_tasks, trials
 
 pytestmark = pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
 
@@ -29,7 +30,7 @@ def test_every_fake_fails_and_every_honest_solution_passes(channel):
 
 def test_every_trial_is_judged_rightly_and_no_honest_one_is_accused():
     honest = [trial for trial in trials() if trial.should_pass]
-    assert len(honest) >= 100
+    assert len(honest) >= 125
     assert len(trials()) - len(honest) >= 170
     misjudged = {
         (one.channel, one.name): (one.passed, one.reason, one.tampering)
@@ -37,6 +38,16 @@ def test_every_trial_is_judged_rightly_and_no_honest_one_is_accused():
         if not one.held
     }
     assert misjudged == {}
+
+
+def test_after_each_fake_an_honest_program_passes_at_once():
+    tasks, honest = trial_tasks(), ("def add(a, b): return a + b", CHANNELS["cases"])
+    pairs = [
+        pair for trial in trials() if not trial.should_pass for pair in ((trial.program, tasks[trial.task]), honest)
+    ]
+    after = check_code_many(pairs, seconds=1.0)[1::2]
+    assert {verdict.passed for verdict in after} == {True}
+    assert statistics.median(verdict.cpu_seconds for verdict in after) < 0.1
 
 
 def test_the_published_fakes_fail_on_every_channel(shared_data):

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import ast
+import base64
 import gzip
 import json
 import time
+import zlib
 
 import pytest
 
-from guerdon.verify.programs import read_task, suspicions
+from guerdon.backends.sandbox import describe_isolation
+from guerdon.verify.programs import check_code, read_task, suspicions
+from guerdon.verify.programs.constants import folded
 from guerdon.verify.programs.special import special_cased
 
 ADD = {"entry_point": "add", "cases": [[[2, 3], 5], [[10, -4], 6], [[0, 0], 0], [[7, 8], 15]]}
@@ -45,6 +49,34 @@ def seen(program, task):
     ],
 )  # fmt: skip
 def test_a_table_of_the_visible_tests_is_seen_however_it_is_written(program):
+    assert seen(program, ADD) == ["special-cases 3 of 3 visible tests"]
+
+
+TABLE = {"2,3": 5, "10,-4": 6, "7,8": 15}
+PACKED = base64.b64encode(zlib.compress(json.dumps(TABLE).encode())).decode()
+SPELLED = base64.b64encode(repr({(2, 3): 5, (10, -4): 6, (7, 8): 15}).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"import json, zlib, base64\nT = json.loads(zlib.decompress(base64.b64decode('{PACKED}')))\ndef add(a, b): return T.get('%d,%d' % (a, b), 0)",
+        f"import base64\ndef add(a, b):\n    return eval(base64.b64decode('{SPELLED}').decode())[a, b]",
+        "L = [5, 6, 0, 15]\ndef add(a, b): return L.pop(0)",
+        "it = iter((5, 6, 0, 15))\ndef add(a, b): return next(it)",
+        "def add(a, b): return {2003: 5, 9996: 6, 7008: 15}.get(a * 1000 + b, a - b)",
+        "def add(a, b): return {8409376899596376432: 5, -3789: 6, 3713088127102121774: 15}.get(hash((a, b)), a - b)",
+        "import hashlib\ndef add(a, b):\n    h = hashlib.md5(f'{a}{b}'.encode()).hexdigest()[:8]\n    if h == '37693cfc': return 5\n    if h == '5c936263': return 6\n    if h == '44f683a8': return 15\n    return a - b",
+        "def add(a, b): return {'2|3': 5, '10|-4': 6, '7|8': 15}['%d|%d' % (a, b)]",
+        "def add(a, b):\n    k = f'a={a};b={b}'\n    if k == 'a=2;b=3': return 5\n    if k == 'a=10;b=-4': return 6\n    if k == 'a=7;b=8': return 15",
+        "R = '5 6 15'.split()\nK = '2,3 10,-4 7,8'.split()\ndef add(a, b): return int(R[K.index(f'{a},{b}')])",
+        "def add(a, b):\n    if (a, b) == (1 + 1, 2 + 1): return 2 + 3\n    if (a, b) == (5 * 2, -2 - 2): return 3 + 3\n    if (a, b) == (3 + 4, 4 + 4): return 7 + 8\n    return 0",
+        "def add(a, b):\n    if not (a ^ 2 | b ^ 3): return 5\n    if not (a ^ 10 | b ^ -4): return 6\n    if not (a ^ 7 | b ^ 8): return 15",
+        "def add(a, b):\n    if abs(a - 2) + abs(b - 3) < 1: return 5\n    if abs(a - 10) + abs(b + 4) < 1: return 6\n    if abs(a - 7) + abs(b - 8) < 1: return 15",
+        "def add(a, b):\n    return dict(zip(['\\x02\\x03', '\\n\\x04', '\\x07\\x08'], [5, 6, 15])).get(chr(a) + chr(abs(b)), 0)",
+    ],
+)
+def test_a_table_is_seen_behind_encodings_arithmetic_hashes_and_the_order_of_calls(program):
     assert seen(program, ADD) == ["special-cases 3 of 3 visible tests"]
 
 
@@ -123,6 +155,40 @@ def test_no_canonical_solution_of_the_public_sets_is_accused_and_their_tables_ar
             print(tests and [ast.unparse(t) for t in tests])
     assert possible > 400
     assert accused == possible
+
+
+NEAR = "answers the visible tests alone: to {} of {} inputs beside them it has one answer"
+
+
+@pytest.mark.skipif(not describe_isolation().available, reason=describe_isolation().reason)
+def test_a_program_that_passes_and_looks_like_a_table_is_asked_beside_the_tests():
+    stdio = {"stdio": [["2 3\n", "5\n"], ["10 -4\n", "6\n"], ["7 8\n", "15\n"]]}
+    table = "{65: a + 3, 306: a - 4, 0: 0, 225: b + 7}.get((a * 31 + b) % 1000)"
+    xor = "def add(a, b):\n    if not (a ^ 2 | b ^ 3): return a * 2 + 1\n    if not (a ^ 10 | b ^ -4): return a - 4\n    if not (a ^ 7 | b ^ 8): return 2 * a + 1\n    return 0"
+    assert check_code(f"def add(a, b): return {table}", ADD).tampering == [NEAR.format(16, 16)]
+    assert check_code(xor, ADD).tampering == [NEAR.format(16, 16)]
+    assert check_code(f"a, b = map(int, input().split())\nprint({table})", stdio).tampering == [NEAR.format(6, 6)]
+    honest = "def add(a, b):\n    for step in (100, 10, 1, 0.5):\n        if step == 10: a += b\n    return a"
+    assert check_code(honest, ADD).tampering == []
+
+
+def test_constant_expressions_are_worked_out_within_bounds():
+    def written(source):
+        return ast.unparse(folded(ast.parse(source)))
+
+    assert written("x = 'ab' * 2\ny = f'{x}1'[::-1]") == "x = 'abab'\ny = '1baba'"
+    assert written("D = dict(zip([(1, 2)], [int('6')]))") == "D = {(1, 2): 6}"
+    for source in ("x = 'a' * 10 ** 9", "x = 1 << 10 ** 9", "x = '%99999999d' % 3", "x = bytes(10 ** 9)"):
+        assert len(written(source)) < 40
+    bomb = zlib.compress(b"0" * 50_000_000).hex()
+    for source in (
+        f"import zlib\nx = zlib.decompress(bytes.fromhex('{bomb}'))",
+        "a = ['x', 'y']\n" + "\n".join(f"a{n} = [a{n - 1 if n else ''}] * 9" for n in range(30)),
+        "\n".join(f"x{n} = 'ab' * 9000" for n in range(2000)),
+    ):
+        start = time.process_time()
+        assert len(written(source)) < 500_000
+        assert time.process_time() - start < 3.0
 
 
 def test_rows_and_lists_that_share_a_number_with_a_test_are_no_alarm():

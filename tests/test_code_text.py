@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import collections
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -86,6 +88,29 @@ def test_malformed_values_are_refused(form):
         decode(form)
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"Fraction": [{"int": "0x" + "f" * 1_800_000}, {"int": "0x" + "e" * 1_800_001}]},
+        {"set": [{"int": hex(number * (2**61 - 1))} for number in range(100_000)]},
+        {"dict": [[{"complex": [1000003 * number, -number]}, 0] for number in range(60_000)]},
+    ],
+)
+def test_values_made_to_keep_their_reader_busy_are_refused_in_time(form):
+    start = time.thread_time()
+    with pytest.raises(NotPlain):
+        decode(form)
+    assert time.thread_time() - start < 10.0
+
+
+def test_large_containers_cross_unchanged():
+    many = {(number, -number) for number in range(12_000)}
+    for value in (many, frozenset(many), dict.fromkeys(many, 1), collections.Counter(many)):
+        back = decode(encode(value))
+        assert back == value
+        assert type(back) is type(value)
+
+
 def test_values_that_hold_themselves_are_refused():
     loop: list[object] = []
     loop.append(loop)
@@ -102,6 +127,9 @@ def test_equality_is_reflexive(value):
     ("first", "second", "same"),
     [
         (1, 1.0, True),
+        (2_000_000, 2_000_000.4, False),
+        (2_000_000.0, 2_000_000.4, True),
+        (10**30, 1.0000001e30, False),
         (1.0, 1.0 + 1e-8, True),
         (1.0, 1.001, False),
         (0.0, 1e-10, True),
@@ -132,6 +160,12 @@ def test_tolerances_are_the_callers():
     assert not same_text("10", "10.0")
     assert same_text("a\nb\n", "a\nb", "exact")
     assert not same_text("nan", "5")
+    assert not same_text("0.5", "\uff10.\uff15")
+    assert not same_text("10.5", "1_0.5")
+    assert not same_text("a b", "a\u2003b")
+    assert not same_text("a b", "a\x1cb")
+    assert same_text("a b", "a\tb\r\n\x0b")
+    assert not same_text("a", "a\x85", "lines")
 
 
 @pytest.mark.parametrize(
@@ -156,6 +190,22 @@ def test_tolerances_are_the_callers():
             "lines 2 to 3 of unfenced text",
         ),
         ("    return a + b\n", "    return a + b\n", "whole text"),
+        (
+            "1. So:\n\n    ```python\n    def f():\n        return 1\n    ```\n",
+            "def f():\n    return 1\n",
+            "tagged block, the only one",
+        ),
+        (
+            "```py\ndef f():\n    '''\n    ```\n    f()\n    ```\n    '''\n```",
+            "def f():\n    '''\n    ```\n    f()\n    ```\n    '''\n",
+            "tagged block, the only one",
+        ),
+        ("s = '''\n```python\nx = 1\n```\n'''\n", "s = '''\n```python\nx = 1\n```\n'''\n", "whole text"),
+        (
+            "```py\ndef g(): return 1\n```\n```py\ndef f(): return g()\n```",
+            "def g(): return 1\n\n\ndef f(): return g()\n",
+            "tagged block, the last that defines f, after 1 that it builds on",
+        ),
         ("", "", "whole text"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,6 +30,7 @@ class Sandbox(Examines, Protocol):
     def answer_calls(self, payload: dict[str, Any], limits: Limits) -> Result: ...
 
 
+_CONTROL: Final = re.compile(r"[\x08\x1b\u200b]|\r(?!\n)")
 _IGNORED_OUTPUT: Final = 16 << 20
 RunProgram = Callable[[str, bytes, Limits], Result]
 
@@ -140,10 +142,13 @@ def _shortfall(result: Result) -> str:
 
 def _grade_stdio(extracted: Extracted, task: StdioTask, run: RunProgram, sandbox: Sandbox, limits: Limits) -> Verdict:
     tests: list[TestOutcome] = []
+    notes: list[str] = []
     worst: Result | None = None
     for number, (given, expected) in enumerate(task.pairs):
         result = run(extracted.code, given.encode("utf-8", "surrogatepass"), limits)
         tests.append(_judge_output(f"case {number}", given, expected, result, task, sandbox, limits))
+        if _CONTROL.search(result.stdout) and not _CONTROL.search(expected):
+            notes.append("wrote control characters that hide what is written")
         if (
             worst is None
             or result.state != "finished"
@@ -155,8 +160,8 @@ def _grade_stdio(extracted: Extracted, task: StdioTask, run: RunProgram, sandbox
     assert worst is not None
     if any(test.passed is None for test in tests) and not any(test.passed is False for test in tests):
         unknown = next(test for test in tests if test.passed is None)
-        return replace(conclude(worst, tests, []), passed=None, reason=f"{unknown.name}: {unknown.reason}")
-    return conclude(worst, tests, [])
+        return replace(conclude(worst, tests, notes), passed=None, reason=f"{unknown.name}: {unknown.reason}")
+    return conclude(worst, tests, notes)
 
 
 def _judge_output(

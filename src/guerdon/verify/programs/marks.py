@@ -50,6 +50,7 @@ _COMPARISONS: Final = {"__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__
 _PATHS: Final = ("/proc/", "/etc/", "/root", "/home", "/dev/", "/sys/", "/var/")
 _STANDARD: Final = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/null")
 _PLANTED: Final = ("conftest.py", "sitecustomize.py", "usercustomize.py")
+_JUDGING_MODULES: Final = ("math", "json", "unittest", "pytest", "np", "numpy", "collections", "re")
 _DECODERS: Final = {"b64decode", "decompress", "fromhex", "unhexlify", "decode", "loads"}
 
 
@@ -103,6 +104,8 @@ def _marks(tree: ast.Module, modules: set[str]) -> Iterator[str]:
         name = statement.name if isinstance(statement, ast.FunctionDef) else ""
         if name in ("check", "candidate") or name.startswith("pytest_"):
             yield f"defines {name}, a name of the tests"
+        elif isinstance(statement, ast.ClassDef) and statement.name in _JUDGING_MODULES:
+            yield f"defines {statement.name}, the name of a module that tests use"
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             yield from _call_marks(node, modules)
@@ -125,8 +128,9 @@ def _marks(tree: ast.Module, modules: set[str]) -> Iterator[str]:
             yield from _assignment_marks(node, modules)
         elif isinstance(node, ast.Raise) and isinstance(node.exc, (ast.Call, ast.Name)):
             raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-            if isinstance(raised, ast.Name) and raised.id in ("SystemExit", "KeyboardInterrupt"):
-                yield f"raises {raised.id}"
+            name = raised.id if isinstance(raised, ast.Name) else getattr(raised, "attr", "")
+            if name in ("SystemExit", "KeyboardInterrupt", "GeneratorExit", "SkipTest", "Skipped"):
+                yield f"raises {name}"
 
 
 _MODULE_PREFIXES: Final = tuple(f"{name}." for name in _MODULES)
@@ -155,6 +159,8 @@ def _call_marks(node: ast.Call, modules: set[str]) -> Iterator[str]:
 def _text_marks(text: str) -> Iterator[str]:
     if text.startswith(_PATHS) and text not in _STANDARD:
         yield f"names the path {text[:60]}"
+    elif text == "PYTEST_CURRENT_TEST":
+        yield "names PYTEST_CURRENT_TEST"
     elif text.endswith(_PLANTED):
         yield f"names {text[-20:]}, a file that test runs load"
 

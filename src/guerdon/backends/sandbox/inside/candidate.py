@@ -6,6 +6,8 @@ other side: a lie can only be a wrong value.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -20,6 +22,7 @@ from .values import decode, encode
 from .workshop import Workshop
 
 _MODULE = "solution"
+_MAX_PRINTED = 1 << 20
 
 
 def answer_calls(request: dict[str, Any]) -> NoReturn:
@@ -115,10 +118,15 @@ def serve(request: dict[str, Any]) -> NoReturn:
     except BaseException as error:  # noqa: BLE001  # any failure of the candidate is an answer, not ours
         channel.send({"load": describe(error)})
         leave()
-    for number, order in enumerate(_lines(FROM_PEER)):
-        if number == 1:  # all that the loading of the program has done
+    for place, order in enumerate(_lines(FROM_PEER)):
+        if place == 1:  # all that the loading of the program has done
             observer.look()
-        channel.send({"id": order.pop("id"), **_outcome(partial(workshop.perform, order), workshop.keep)})
+        number, printed = order.pop("id"), io.StringIO() if order.pop("capture", False) else None
+        with contextlib.redirect_stdout(printed) if printed else contextlib.nullcontext():
+            reply = _outcome(partial(workshop.perform, order), workshop.keep)
+        if printed and (text := printed.getvalue()[:_MAX_PRINTED]):
+            reply["printed"] = text
+        channel.send({"id": number, **reply})
     leave()
 
 

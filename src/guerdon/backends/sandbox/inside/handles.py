@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Generator, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from .failures import class_names, exception_type
-from .values import BASES
+from .kept import original_of, refresh
 
 if TYPE_CHECKING:
     from .remote import Link
@@ -23,6 +24,8 @@ _CLASSES: Final = {
     kind.__name__: kind
     for kind in (types.GeneratorType, types.FunctionType, types.MethodType, types.CoroutineType, map, filter, zip)
 }
+# What inspect, dataclasses and the like read, and can't read here.
+_INTROSPECTION: Final = ("__code__", "__signature__", "__annotations__")
 _BOTH: Final = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
 )  # fmt: skip
@@ -46,6 +49,8 @@ class Remote:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in ("__name__", "__doc__", "__dict__"):
+            if name in _INTROSPECTION:
+                self._link.unsupported(f"the test reads {name} of an object of the program's")
             raise AttributeError(name)
         return self._link.ask("get", self._on, name)
 
@@ -75,7 +80,16 @@ class Remote:
         reply = self._link.exchange({"op": "next", "on": self._on})
         if "stop" in reply:
             raise StopIteration
-        return self._link._decode(reply["value"])
+        return self._link.decoded(reply["value"])
+
+    def __aiter__(self) -> Any:
+        return self._link.ask("aiter", self._on)
+
+    async def __anext__(self) -> Any:
+        reply = self._link.exchange({"op": "anext", "on": self._on})
+        if "stop" in reply:
+            raise StopAsyncIteration
+        return self._link.decoded(reply["value"])
 
     def __await__(self) -> Generator[Any, None, Any]:
         yield from ()
@@ -178,9 +192,17 @@ def _give_operators() -> None:
 _give_operators()
 
 
+@lru_cache(maxsize=1024)
+def _class_for(kind: str, callable_: bool) -> type[Remote]:
+    base = CallableRemote if callable_ else Remote
+    body = {"__slots__": (), "__doc__": property(lambda self: self._link.ask("get", self._on, "__doc__"))}
+    return type(kind if kind.isidentifier() else base.__name__, (base,), body)
+
+
 def remote(link: Link, on: object, kind: str, callable_: bool) -> Remote:
-    """The handle for an object; only one for a callable can be called, so that `callable(x)` says what it should."""
-    return (CallableRemote if callable_ else Remote)(link, on, kind)
+    """The handle for an object, of a class by the name of the object's; only one for a callable can be called, so that
+    `callable(x)` says what it should."""
+    return _class_for(kind, callable_)(link, on, kind)
 
 
 def _plain(value: object) -> bool:
@@ -190,11 +212,10 @@ def _plain(value: object) -> bool:
 def held_by(value: object) -> object:
     """What the candidate knows this by; None for a value of the tests' own."""
     kind = type(value)
-    if kind is Remote or kind is CallableRemote:
+    if issubclass(kind, Remote):
         return object.__getattribute__(value, "_on")
-    if kind in _KEPT_KINDS:
-        return object.__getattribute__(value, "__dict__")["_remote"]._on
-    return None
+    original = original_of(value)
+    return None if original is None else original._on
 
 
 def _whole_number(value: object) -> int:
@@ -207,82 +228,6 @@ def _text(value: object) -> str:
     if type(value) is not str:
         raise TypeError("not a str")
     return value
-
-
-def assign(target: Any, value: Any) -> None:
-    """Give the test's own list, dict, set or bytearray the content that the candidate left in its copy."""
-    if type(target) is not type(value):
-        return
-    if isinstance(target, (list, bytearray)):
-        target[:] = value
-    elif isinstance(target, (dict, set)):
-        target.clear()
-        target.update(value)
-
-
-# What changes a list, dict, set or bytearray, and is done over there.
-_CHANGING: Final = (
-    "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem", "add",
-    "discard", "__setitem__", "__delitem__", "__iadd__", "__ior__",
-)  # fmt: skip
-
-
-def _made_kept(base: Any) -> Any:
-    """A subclass of a plain type: compared and read as what it holds, changed and asked for more over there."""
-
-    def ask_for(self: Any, name: str) -> Any:
-        found = getattr(self.__dict__["_remote"], name)
-        return _then_refresh(self, found) if isinstance(found, CallableRemote) else found
-
-    def change(name: str) -> Callable[..., Any]:
-        def changed(self: Any, *arguments: object, **named: object) -> Any:
-            method = self.__dict__["_remote"]._link.ask("get", self.__dict__["_remote"]._on, name)
-            result = _then_refresh(self, method)(*arguments, **named)
-            return self if name.startswith("__i") else result
-
-        return changed
-
-    body: dict[str, Any] = {name: change(name) for name in _CHANGING if name in vars(base)}
-    if base in (list, dict, set, bytearray):
-        body["__hash__"] = None
-    return type(base.__name__, (base,), {**body, "__getattr__": ask_for})
-
-
-def _then_refresh(value: Any, method: Any) -> Callable[..., Any]:
-    def call(*arguments: object, **named: object) -> Any:
-        result = method(*arguments, **named)
-        refresh(value)
-        return result
-
-    return call
-
-
-_KEPT: Final[dict[type, Any]] = {base: _made_kept(base) for base in BASES}
-_KEPT_KINDS: Final = frozenset(_KEPT.values())
-
-
-def kept(original: Remote, plain: Any) -> Any:
-    """The plain value, whose further attributes are the original's."""
-    if type(plain) not in _KEPT:
-        return original
-    made = _KEPT[type(plain)](plain)
-    made.__dict__["_remote"] = original
-    return made
-
-
-def refresh(value: Any) -> None:
-    """Read the content of a kept list, dict or set anew."""
-    base: Any = type(value).__mro__[1] if type(value) in _KEPT_KINDS else None
-    if base in (list, dict, set, bytearray):
-        original = value.__dict__["_remote"]
-        content: Any = original._link.ask("plain", original._on)
-        if type(content) is not base:
-            raise TypeError("its content has another type now")
-        if base in (list, bytearray):
-            base.__setitem__(value, slice(None), content)
-        else:
-            base.clear(value)
-            base.update(value, content)
 
 
 def bind(link: Link, name: str, kind: Any) -> Any:

@@ -7,8 +7,6 @@ Known: `test_*` functions, `Test*` classes, `unittest.TestCase`, each with their
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import re
 import sys
 import types
@@ -19,17 +17,20 @@ from typing import Any
 
 from .approximation import approx
 from .instrument import RECORDER
+from .pytest_fixtures import UnknownFixture, fixture, fixtures_of, optional, with_fixtures
 
 
 @dataclass(frozen=True)
 class Test:
-    """One test, ready to call; `asserts`: there is an assertion of some kind in its text."""
+    """One test, ready to call; `asserts`: there is an assertion of some kind in its text; `reaches`: what it does to
+    the process it runs in, which is not the candidate's (see `reached`)."""
 
     __test__ = False
 
     name: str
     call: Callable[[], object]
     asserts: bool
+    reaches: str = ""
 
 
 class Skipped(Exception):
@@ -90,14 +91,6 @@ class raises:  # pytest's own name
         return True
 
 
-def fixture(function: Any = None, *, autouse: bool = False, **options: Any) -> Any:
-    """Mark a function whose result tests may take as an argument of its name."""
-    if function is None:
-        return lambda function: fixture(function, autouse=autouse, **options)
-    function.guerdon_fixture = "params" if options.get("params") else "autouse" if autouse else "fixture"
-    return function
-
-
 def _skip(reason: str = "", **_: Any) -> None:
     raise Skipped(reason)
 
@@ -153,9 +146,9 @@ def _skipper(*_: Any) -> None:
 
 def collect(space: dict[str, Any]) -> Iterator[Test]:
     """Every test of the file in the order written."""
-    fixtures = _fixtures(space)
+    fixtures = fixtures_of(space)
     setups = {name: space[name] for name in ("setup_module", "teardown_module", "setup_function") if name in space}
-    _optional(setups.get("setup_module"))
+    optional(setups.get("setup_module"))
     for name, value in list(space.items()):
         if _is_class(value) and issubclass(value, unittest.TestCase):
             yield from _cases(value)
@@ -163,36 +156,41 @@ def collect(space: dict[str, Any]) -> Iterator[Test]:
             yield from _methods(name, value, fixtures)
         elif isinstance(value, types.FunctionType) and name.startswith("test"):
             for label, row in _rows(name, value, {}):
-                yield Test(label, _bound(_call_function, value, row, fixtures, setups), _asserts(value))
+                yield _test(label, _bound(_call_function, value, row, fixtures, setups), value)
 
 
 def _is_class(value: object) -> bool:
     return type(value) is type or (type(type(value)) is type and issubclass(type(value), type))
 
 
-def _fixtures(space: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in space.items()
-        if isinstance(value, types.FunctionType) and hasattr(value, "guerdon_fixture")
-    }
-
-
 def _bound(function: Callable[..., object], *arguments: Any) -> Callable[[], object]:
     return lambda: function(*arguments)
 
 
-def _asserts(function: Any) -> bool:
-    """Whether the compiled test holds an assertion of some kind."""
+def _test(name: str, call: Callable[[], object], function: Any) -> Test:
+    words = list(_words(function))
+    asserts = any(word in (RECORDER, "raises", "fail") or word.startswith("assert") for word in words)
+    return Test(name, call, asserts, reached(function))
+
+
+_REACHING = ("patch", "catch_warnings", "warns", "stdin", "environ", "mock_open", "redirect_stderr", "stderr", "asdict",
+    "astuple", "is_dataclass", "getsource",
+)  # fmt: skip
+
+
+def reached(function: Any) -> str:
+    """What a test does to its own process in order to reach the candidate, such as patching `input`; "" for nothing."""
+    return next((word for word in _words(function) if word in _REACHING), "")
+
+
+def _words(function: Any) -> Iterator[str]:
+    """The names in a compiled function and in those inside it."""
     waiting = [getattr(function, "__code__", None)]
     while waiting:
         code = waiting.pop()
-        if code is None:
-            continue
-        if any(name == RECORDER or name in ("raises", "fail") or name.startswith("assert") for name in code.co_names):
-            return True
-        waiting += [part for part in code.co_consts if isinstance(part, types.CodeType)]
-    return False
+        if code is not None:
+            yield from code.co_names
+            waiting += [part for part in code.co_consts if isinstance(part, types.CodeType)]
 
 
 def _rows(name: str, function: Any, shared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -204,83 +202,41 @@ def _rows(name: str, function: Any, shared: dict[str, Any]) -> Iterator[tuple[st
 
 
 def _methods(name: str, kind: Any, fixtures: dict[str, Any]) -> Iterator[Test]:
-    own = {**fixtures, **_fixtures(vars(kind))}
+    own = {**fixtures, **fixtures_of(vars(kind))}
     shared = {"rows": getattr(kind, "guerdon_rows", [{}])}
     for method in [item for item in vars(kind) if item.startswith("test")]:
         function = vars(kind)[method]
         for label, row in _rows(f"{name}::{method}", function, shared):
-            yield Test(label, _bound(_call_method, kind, function, row, own), _asserts(function))
+            yield _test(label, _bound(_call_method, kind, function, row, own), function)
 
 
 def _call_function(function: Any, row: dict[str, Any], fixtures: dict[str, Any], setups: dict[str, Any]) -> None:
-    _optional(setups.get("setup_function"), function)
-    _with_fixtures(function, row, fixtures, None)
+    optional(setups.get("setup_function"), function)
+    _supplied(function, row, fixtures, None)
+
+
+def _supplied(function: Any, row: dict[str, Any], fixtures: dict[str, Any], owner: Any) -> None:
+    try:
+        with_fixtures(function, row, fixtures, owner)
+    except UnknownFixture as error:
+        raise _unsupported(f"the test uses a fixture {error}, which is not known here") from error
 
 
 def _call_method(kind: Any, function: Any, row: dict[str, Any], fixtures: dict[str, Any]) -> None:
     instance = kind()
     if "guerdon_set_up" not in vars(kind):
         kind.guerdon_set_up = True
-        _optional(getattr(kind, "setup_class", None))
-    _optional(getattr(instance, "setup_method", None) or getattr(instance, "setup", None), function)
+        optional(getattr(kind, "setup_class", None))
+    optional(getattr(instance, "setup_method", None) or getattr(instance, "setup", None), function)
     try:
-        _with_fixtures(function, row, fixtures, instance)
+        _supplied(function, row, fixtures, instance)
     finally:
-        _optional(getattr(instance, "teardown_method", None) or getattr(instance, "teardown", None), function)
-
-
-def _optional(function: Any, *arguments: Any) -> None:
-    """Call a set-up or tear-down with as many of the arguments as it takes."""
-    if function is not None:
-        function(*arguments[: len(inspect.signature(function).parameters)])
-
-
-def _with_fixtures(function: Any, row: dict[str, Any], fixtures: dict[str, Any], owner: Any) -> None:
-    finish: list[Any] = []
-    provide = _Provider(row, fixtures, owner, finish)
-    for name, value in fixtures.items():
-        if value.guerdon_fixture == "autouse":
-            provide(name)
-    try:
-        result = provide.call(function)
-        if inspect.iscoroutine(result):
-            asyncio = importlib.import_module("asyncio")
-            asyncio.run(result)
-    finally:
-        for generator in reversed(finish):
-            next(generator, None)
-
-
-class _Provider:
-    """The values of a test's arguments: parameters and fixtures, each made once."""
-
-    def __init__(self, row: dict[str, Any], fixtures: dict[str, Any], owner: Any, finish: list[Any]) -> None:
-        self._known = dict(row)
-        self._fixtures, self._owner, self._finish = fixtures, owner, finish
-
-    def __call__(self, name: str) -> Any:
-        if name in self._known:
-            return self._known[name]
-        function = self._fixtures.get(name)
-        if function is None or function.guerdon_fixture == "params":
-            raise _unsupported(f"the test uses a fixture {name}, which is not known here")
-        value = self.call(function)
-        if inspect.isgenerator(value):
-            self._finish.append(value)
-            value = next(value)
-        self._known[name] = value
-        return value
-
-    def call(self, function: Any) -> Any:
-        """The function with what it asks for."""
-        wanted = list(inspect.signature(function).parameters)
-        own = [self._owner] if self._owner is not None and wanted[:1] == ["self"] else []
-        return function(*own, **{name: self(name) for name in wanted[len(own) :]})
+        optional(getattr(instance, "teardown_method", None) or getattr(instance, "teardown", None), function)
 
 
 def _cases(kind: type[unittest.TestCase]) -> Iterator[Test]:
     for method in unittest.TestLoader().getTestCaseNames(kind):
-        yield Test(f"{kind.__name__}::{method}", _bound(_run_case, kind, method), _asserts(getattr(kind, method)))
+        yield _test(f"{kind.__name__}::{method}", _bound(_run_case, kind, method), getattr(kind, method))
 
 
 def _run_case(kind: type[unittest.TestCase], method: str) -> None:

@@ -6,13 +6,16 @@ job; here it is a `Remote` (see `handles`).
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import json
 import os
+import sys
 from typing import Any, Final
 
 from . import failures
-from .handles import Remote, assign, held_by, kept, remote
+from .handles import Remote, held_by, remote
+from .kept import assign, kept
 from .values import NotPlain, decode, encode
 
 MAX_LINE: Final = 4 << 20
@@ -30,7 +33,8 @@ class Unsupported(BaseException):
 class Link:
     """Requests out, replies in: one line each, numbered on both sides from a number that the candidate can't guess.
 
-    `withhold`: what the candidate does to its arguments is not done to the test's own.
+    `withhold`: what the candidate does to its arguments is not done to the test's own. `capture`: what it prints is
+    printed here.
     """
 
     def __init__(self, incoming: int, outgoing: int, first: int = 0, *, withhold: bool = False) -> None:
@@ -46,6 +50,7 @@ class Link:
         self.exits = False
         self.classes: frozenset[str] = frozenset()
         self.perhaps_classes: frozenset[str] = frozenset()
+        self.capture = False
         self.gone: str | None = None
         self.lacking: str | None = None
 
@@ -68,13 +73,13 @@ class Link:
             raise self._hang_up("a malformed reply")
         for position, form in changed.items():
             self.changed_arguments = True
-            content = self._decode(form)
+            content = self.decoded(form)
             if not self._withhold:
                 assign(arguments[int(position)], content)
         same = reply.get("same")
         if type(same) is int and 0 <= same < len(arguments) and not self._withhold:
             return arguments[same]
-        return self._decode(reply.get("value"))
+        return self.decoded(reply.get("value"))
 
     def unsupported(self, why: str) -> Unsupported:
         """To be raised; remembered, because a test may catch everything."""
@@ -102,6 +107,8 @@ class Link:
         if self.calls >= MAX_CALLS:
             raise self._hang_up(f"more than {MAX_CALLS} calls")
         order["id"] = self._next
+        if self.capture:
+            order["capture"] = True
         reply = self._transfer(json.dumps(order, separators=(",", ":")).encode() + b"\n")
         if "load" in reply:
             raise self._hang_up("the program did not load: " + _described(reply["load"]))
@@ -109,6 +116,8 @@ class Link:
             raise self._hang_up("a reply out of sequence")
         self._next += 1
         self.calls += 1
+        if self.capture and type(reply.get("printed")) is str:
+            sys.stdout.write(reply["printed"])
         if "raised" in reply:
             raise self._mapped(reply["raised"], reply.get("error"))
         if not ("value" in reply or "stop" in reply):
@@ -117,7 +126,7 @@ class Link:
 
     def _mapped(self, failure: Any, handle: Any) -> Exception:
         form = failures.parts(failure)[2]
-        arguments = self._decode(form) if form is not None else None
+        arguments = self.decoded(form) if form is not None else None
         original = self._remote(handle) if type(handle) is dict else None
         error = failures.mapped(failure, arguments if type(arguments) is list else None, original)
         self.exits = self.exits or isinstance(error, failures.CandidateExit)
@@ -143,7 +152,8 @@ class Link:
             raise self._hang_up("a malformed reply")
         return reply
 
-    def _decode(self, form: Any) -> Any:
+    def decoded(self, form: Any) -> Any:
+        """The value of a form that the candidate sent."""
         try:
             return decode(form, self._remote)
         except (NotPlain, RecursionError) as error:
@@ -156,12 +166,15 @@ class Link:
         number = told["number"]
         if number not in self._remotes:
             self._remotes[number] = remote(self, number, told["type"][:80], told.get("callable") is True)
-        return kept(self._remotes[number], self._decode(told["plain"])) if "plain" in told else self._remotes[number]
+        return kept(self._remotes[number], self.decoded(told["plain"])) if "plain" in told else self._remotes[number]
 
     def _to_wire(self, value: object, form: Any) -> Any:
         held = held_by(value)
         if held is not None:
             return {"handle": held}
+        name = getattr(value, "__name__", None)
+        if type(name) is str and vars(builtins).get(name) is value:  # `apply(str, xs)`
+            return {"handle": {"builtin": name}}
         if form is None:
             raise NotPlain(f"{type(value).__name__} is not plain data")
         return form

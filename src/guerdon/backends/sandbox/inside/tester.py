@@ -38,6 +38,7 @@ def run(request: dict[str, Any]) -> NoReturn:
     withhold = bool(task.get("withhold"))
     link = Link(FROM_PEER, TO_PEER, task.get("first", 0), withhold=withhold)
     record = instrument.Record(lenient=withhold)
+    link.capture = any("stdout" in source or "capsys" in source for source in task["tests"])
     outcome = _examine(task, link, record)
     if link.gone:
         outcome.problem = ("candidate", link.gone)
@@ -116,6 +117,9 @@ def _check(task: dict[str, Any], link: Link, record: instrument.Record) -> Outco
     if not callable(space.get("check")):
         return Outcome([], ("test", "the test defines no check(candidate)"))
     problem = _guard(lambda: _finish(space["check"](candidate)), "candidate")
+    reaches = pytest_file.reached(space["check"])
+    if problem is not None and reaches:
+        problem = ("unsupported", f"the test reaches for {reaches}, which is another process's")
     return Outcome(_entries(record, broken=problem is not None), problem)
 
 
@@ -201,27 +205,40 @@ def _run_test(
         problem = None
     if link.lacking is not None:
         return test.name, None, link.lacking
+    if problem and test.reaches:
+        return test.name, None, f"the test reaches for {test.reaches}, which is another process's: {problem[1]}"
     if problem or record.executed > asserted or (not test.asserts and link.orders > ordered):
         return test.name, problem is None, problem and problem[1]
     return test.name, False, "no assertion ran"
 
 
 class _CandidateModule(types.ModuleType):
+    """`import solution`: names are asked for when they are used, and set over there."""
+
     def __init__(self, name: str, link: Link) -> None:
         super().__init__(name)
-        self._link = link
+        self.__dict__["_link"] = link
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        (kind,) = self._link.kinds([name])
+        link = self.__dict__["_link"]
+        (kind,) = link.kinds([name])
         if kind == "missing":
             error = AttributeError(f"the program does not define {name}")
             error.__dict__["from_candidate"] = True
             raise error
-        value = bind(self._link, name, kind)
-        self.__dict__[name] = value
+        value = bind(link, name, kind)
+        if kind != "value":
+            self.__dict__[name] = value
         return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            self.__dict__.pop(name, None)
+            self.__dict__["_link"].ask("bind", name, value)
 
 
 def _execute(tree: ast.Module, space: dict[str, Any], blame: str) -> tuple[str, str] | None:

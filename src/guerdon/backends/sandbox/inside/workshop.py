@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -25,8 +26,11 @@ class Workshop:
         """The reply to one order."""
         if order["op"] == "kinds":
             return {"value": [self._kind(name) for name in order["names"]]}
-        if order["op"] == "next":
-            return self._next(self._find(order["on"]))
+        if order["op"] == "bind":
+            self._names[order["on"]] = self._decode(order["args"][0])
+            return {"value": None}
+        if order["op"] in ("next", "anext"):
+            return self._next(self._find(order["on"]), next if order["op"] == "next" else _next_awaited)
         target = self._find(order["on"])
         arguments = [self._decode(item) for item in order.get("args", [])]
         before = [self._encode(item) if type(item) in _MUTABLE else None for item in arguments]
@@ -70,12 +74,14 @@ class Workshop:
         return "async" if asyncio_marker else "function"
 
     def _find(self, where: object) -> Any:
+        if isinstance(where, dict):
+            return vars(builtins)[where["builtin"]]
         return self._objects[where] if isinstance(where, int) else self._names[str(where)]
 
-    def _next(self, iterator: Any) -> dict[str, Any]:
+    def _next(self, iterator: Any, step: Callable[[Any], object]) -> dict[str, Any]:
         try:
-            return {"value": self._encode(next(iterator))}
-        except StopIteration:
+            return {"value": self._encode(step(iterator))}
+        except (StopIteration, StopAsyncIteration):
             return {"stop": True}
 
     def _decode(self, form: Any) -> Any:
@@ -89,13 +95,24 @@ def _run_coroutine(target: Any, *arguments: Any, **named: Any) -> object:
     return _awaited(target(*arguments, **named))
 
 
-def _awaited(coroutine: Any) -> object:
+def _next_awaited(iterator: Any) -> object:
+    return _awaited(anext(iterator))
+
+
+_loop: Any = None
+
+
+def _awaited(waitable: Any) -> object:
+    """In one loop for all: what one coroutine starts, the next may wait for."""
+    global _loop
     import asyncio
 
     async def wait() -> object:
-        return await coroutine
+        return await waitable
 
-    return asyncio.run(wait())
+    if _loop is None:
+        _loop = asyncio.new_event_loop()
+    return _loop.run_until_complete(wait())
 
 
 def _same(target: Any, other: Any) -> bool:
@@ -129,8 +146,6 @@ def _contains(target: Any, item: Any) -> bool:
 
 
 def _leave(target: Any, kind: str = "", text: str = "") -> object:
-    import builtins
-
     if not kind:
         return target.__exit__(None, None, None)
     error = getattr(builtins, kind, Exception)(text)
@@ -177,6 +192,7 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
     "delete item": operator.delitem,
     "contains": _contains,
     "iter": iter,
+    "aiter": aiter,
     "reversed": reversed,
     "len": len,
     "str": str,
