@@ -68,6 +68,8 @@ def test_help_loads_nothing_heavy() -> None:
         (["score", str(EXAMPLE / "solutions.jsonl"), "-s", REWARD, "--unknown", "nan"], "choose keep, raise"),
         (["score", str(EXAMPLE / "solutions.jsonl"), "-s", REWARD, "-o", "o.csv"], "written as .parquet"),
         (["score", str(EXAMPLE / "solutions.jsonl"), "-s", REWARD, "--id", "id"], "was already used"),
+        (["explain", str(EXAMPLE / "solutions.jsonl"), "-s", REWARD, "--row", "200"], "in row 200; the data has 200"),
+        (["explain", str(EXAMPLE / "solutions.jsonl"), "-s", REWARD, "--id", "zz"], "there is no rollout with id 'zz'"),
         (["score"], "Missing argument"),
         (["scroe"], "scroe"),
         (["score", "--no-such-option"], "No such option"),

@@ -236,6 +236,23 @@ def test_an_input_is_read_twice_once_to_check_it_and_once_to_score_it(
     assert sum(read) <= 2 * data.stat().st_size + (1 << 16)  # and the first block once more, for the columns' names
 
 
+def test_an_output_that_cant_be_written_or_is_the_input_is_refused_before_the_work(spec: Path, tmp_path: Path) -> None:
+    data = write_rollouts(tmp_path / "d.jsonl", 4)
+    before = data.read_bytes()
+    assert "output is written as .parquet" in guerdon("score", data, "-s", spec, "-o", tmp_path / "o.csv", code=2)
+    assert "would replace the input" in guerdon("score", data, "-s", spec, "-o", data, code=2)
+    assert data.read_bytes() == before
+    assert not list(tmp_path.glob("*.partial*"))
+
+
+def test_columns_that_were_guessed_are_said(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text(json.dumps({"Question": "1+2?", "Response": "3", "gold": "3"}) + "\n")
+    (tmp_path / "s.yaml").write_text("data: {answer: gold}\nreward: {verify.number: {}}\n")
+    words = [PROGRAM, "score", tmp_path / "d.jsonl", "-s", tmp_path / "s.yaml"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stderr == "columns by their names: completion = 'Response', prompt = 'Question'\n"
+
+
 def test_an_empty_input_is_scored_with_a_warning(spec: Path, tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text("")
     done = subprocess.run(

@@ -87,13 +87,18 @@ class _Writer(Protocol):
     def close(self) -> None: ...
 
 
+def check_output(out: Path) -> None:
+    """Refuse a path whose suffix says no format that scored rollouts are written in."""
+    if not out.name.lower().endswith((".parquet", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")):
+        raise StoreError(f"{out}: output is written as .parquet, .jsonl or .jsonl.gz")
+
+
 def _writer(out: Path, temporary: Path, schema: pa.Schema) -> _Writer:
+    check_output(out)
     name = out.name.lower()
     if name.endswith(".parquet"):
         return _ParquetWriter(temporary, schema)
-    if name.endswith((".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")):
-        return _JsonWriter(temporary, packed=name.endswith(".gz"))
-    raise StoreError(f"{out}: output is written as .parquet, .jsonl or .jsonl.gz")
+    return _JsonWriter(temporary, packed=name.endswith(".gz"))
 
 
 class _ParquetWriter:

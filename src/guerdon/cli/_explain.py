@@ -71,7 +71,8 @@ def _from_data(data: str, spec: Spec, row: int | None, id: str | None, text: boo
     from guerdon.cli._table import group_names
     from guerdon.core.errors import DataError
 
-    for batch in open_source(data, spec, skip_bad=True).groups(512):
+    source = open_source(data, spec, skip_bad=True)
+    for batch in source.groups(512):
         place = next((i for i, r in enumerate(batch) if (r.id == id if id is not None else batch.rows[i] == row)), None)
         if place is None:
             continue
@@ -88,9 +89,9 @@ def _from_data(data: str, spec: Spec, row: int | None, id: str | None, text: boo
             say(_indented(line))
         _say_texts(_texts(rollout), text)
         return
-    raise DataError(
-        data, 0, f"there is no rollout with {'id' if id is not None else 'row'} {id if id is not None else row!r}"
-    )
+    if id is not None:
+        raise DataError(data, 0, f"there is no rollout with id {id!r}")
+    raise DataError(data, 0, f"there is no rollout in row {row}; the data has {source.count:,}, the first in row 0")
 
 
 def _texts(rollout: Rollout) -> dict[str, Any]:

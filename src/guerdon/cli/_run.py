@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from guerdon.backends._scored_file import check_output
 from guerdon.backends.cache import ScoreCache
 from guerdon.backends.journal import Journal
 from guerdon.cli._summary import Summary
@@ -84,6 +85,8 @@ def score_file(
     """
     if problem := axis_problem(spec.reward):
         raise SpecError(f"{spec.source}: {problem}")
+    if out is not None:
+        check_output(out)  # before the work, not behind it
     source.survey(progress.read)
     if out is None:
         run = _Run(spec, options, Session(cache=cache), Summary())

@@ -69,6 +69,8 @@ def score(
     loaded = _loaded(
         spec, allow_code, id=id, prompt=prompt, completion=completion, answer=answer, group=group,
     )  # fmt: skip
+    if out is not None and out.exists() and Path(data).exists() and out.samefile(data):
+        raise typer.BadParameter(f"--out {out} would replace the input")
     source = open_source(data, loaded, skip_bad)
     options = Options(policy_of(unknown), kept_of(keep), limit, batch)
     with ExitStack() as stack:
@@ -113,10 +115,14 @@ def _tell(outcome: Outcome, source: Source, out: Path | None) -> None:
 
 
 def open_source(data: str, spec: Spec, skip_bad: bool) -> Source:
-    """The data, with the spec's columns."""
+    """The data, with the spec's columns; those that were guessed and are called otherwise are said."""
     from guerdon.data import Columns, read
 
-    return read(data, Columns(**spec.data), skip_bad=skip_bad)
+    source = read(data, Columns(**spec.data), skip_bad=skip_bad)
+    guessed = [f"{part} = {name!r}" for part, name in source.guessed.items() if name != part]
+    if guessed:
+        note(f"columns by their names: {', '.join(guessed)}")
+    return source
 
 
 def _report_bad(source: Source) -> None:

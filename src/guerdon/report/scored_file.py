@@ -120,16 +120,16 @@ class ScoredFile:
 
     def find(self, row: int | None, id: str | None) -> int:
         """The place of the rollout with this id, or with this row in the input."""
-        key, want = ("id", id) if id is not None else ("row", row)
-        if key == "row" and "row" not in self.names:
-            want = row if row is not None and 0 <= row < self.count else None
-            if want is not None:
-                return want
-        cells = self.column(key)
-        try:
-            return cells.index(want)
-        except ValueError:
-            raise DataError(str(self.path), 0, f"there is no rollout with {key} {want!r}") from None
+        if id is not None:
+            places = self.column("id")
+            if id in places:
+                return places.index(id)
+            raise DataError(str(self.path), 0, f"there is no rollout with id {id!r}")
+        rows = self.column("row") if "row" in self.names else list(range(self.count))
+        if row in rows:
+            return rows.index(row)
+        there = f"rows go from {min(rows)} to {max(rows)}" if rows else "it is empty"
+        raise DataError(str(self.path), 0, f"there is no rollout in row {row}; {there}")
 
 
 def decoded(cell: Any) -> Any:

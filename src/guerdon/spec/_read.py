@@ -212,11 +212,13 @@ class _Reader:
         if module not in self.allow_code:
             item.fail(f"the spec calls code of the module {module!r}; if you trust it: --allow-code {module}")
         try:
-            target = getattr(importlib.import_module(module), attribute, None)
+            found = importlib.import_module(module)
         except Exception as error:  # noqa: BLE001  # the user's module may raise anything while it is imported
             item.fail(f"can't import {module!r}: {type(error).__name__}: {error}")
+        target = getattr(found, attribute, None)
         if not _names.builds(target):
-            item.fail(f"{module} has no signal, transform or builder of a reward called {attribute!r}")
+            near = nearest(attribute, [n for n, there in vars(found).items() if _names.builds(there)])
+            item.fail(f"{module} has no signal, transform or builder of a reward called {attribute!r}{near}")
         return callee(name, target)
 
     def _call(self, what: Callee, item: Item) -> Reward:
