@@ -95,3 +95,9 @@ def test_the_expressions_in_the_table_of_combining_score():
     for code in written:
         exec(f"scores = ({code}).score(rows).scores", scope)
         assert scope["scores"].known.all(), code
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"

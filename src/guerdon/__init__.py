@@ -1,4 +1,4 @@
-"""Guerdon: define, compose, measure and serve rewards for reinforcement learning of language models.
+"""Guerdon: define and compose rewards for reinforcement learning of language models, give credit, see why.
 
 A reward is an expression over signals; a score is a value or *unknown with a reason*; axes are named and ragged.
 """
