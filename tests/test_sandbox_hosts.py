@@ -322,16 +322,20 @@ def test_what_stands_in_the_way_is_said_in_words_with_the_command_that_changes_i
     assert len(obstacles(contained, user=1000)) == 2
 
 
-def test_a_start_that_takes_too_long_is_a_failure_of_ours_and_no_refusal(tmp_path):
-    (tmp_path / "python").write_text("#!/bin/sh\nsleep 60\n")
-    (tmp_path / "python").chmod(0o755)
-    pool = Pool(ServerConfig(interpreter=str(tmp_path / "python")), slots=1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "START_SECONDS", 0.2)
-        with pytest.raises(Infrastructure, match="can't start the fork server: timed out"):
-            pool.report()
-        assert Zygote(candidates=pool).run_program("print(1)", b"", Limits()).state == "infrastructure"
-    assert Zygote(ServerConfig(interpreter=str(tmp_path / "none"))).run_program("", b"", Limits()).state == "refused"
+def test_a_start_that_takes_too_long_is_a_failure_of_ours_and_no_refusal(monkeypatch):
+    pool = Pool(ServerConfig(), slots=1)
+    monkeypatch.setattr(server, "START_SECONDS", 0.0001)
+    with pytest.raises(Infrastructure, match="can't start the fork server: timed out"):
+        pool.report()
+    assert Zygote(candidates=pool).run_program("print(1)", b"", Limits()).state == "infrastructure"
+    monkeypatch.undo()
+    assert Zygote(candidates=pool).run_program("print(1)", b"", Limits()).stdout == "1\n"
+    pool.close()
+
+
+def test_an_interpreter_that_is_not_there_is_a_refusal():
+    result = Zygote(ServerConfig(interpreter="/usr/bin/no-such-python")).run_program("", b"", Limits())
+    assert (result.state, "no-such-python" in result.reason) == ("refused", True)
 
 
 _IN_BUBBLEWRAP = """

@@ -85,13 +85,16 @@ def own_user_namespace(job_user: int | None) -> None:
     os.close(goes)
     os.close(waits)
     if number := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
-        raise OSError(number, f"uid_map: {os.strerror(number)}")
+        raise OSError(number, f"maps of the user namespace: {os.strerror(number)}")
 
 
 def _write_maps(process: str, maps: dict[str, str]) -> None:
     for name, text in maps.items():
-        with open(f"/proc/{process}/{name}", "w") as file:
-            file.write(text)
+        try:
+            with open(f"/proc/{process}/{name}", "w") as file:
+                file.write(text)
+        except OSError as error:
+            raise OSError(error.errno, f"{name} of the user namespace: {error.strerror}") from error
 
 
 def enclose(readable: list[str], hidden: list[str], report: Report) -> None:
