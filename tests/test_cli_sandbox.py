@@ -59,6 +59,7 @@ def test_fake_solutions_are_graded_on_request(monkeypatch, capsys):
     always = "class E(int):\n    def __eq__(self, other): return True\ndef add(a, b): return E(1)"
     corpus = [Fake("always equal", always, False), Fake("mislabelled", "def add(a, b): return a + b", False)]
     monkeypatch.setattr("guerdon.verify.programs.attacks.fakes", lambda: corpus)
+    monkeypatch.setattr("guerdon.verify.programs.attacks.trials", lambda: [])
     code, out, err = run(capsys, "--no-attacks", "--fakes")
     assert code == 1
     assert "4 of 8 fake solutions judged rightly\n  BROKEN mislabelled" in out

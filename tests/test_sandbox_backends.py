@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -74,6 +75,15 @@ def test_bubblewrap_is_asked_for_by_name():
 def test_an_end_under_bubblewrap_is_told_as_under_the_fork_server(program, state, exit_code):
     result = Bubblewrap().run_program(program, b"", Limits(seconds=2.0))
     assert (result.state, result.exit_code) == (state, exit_code)
+
+
+@needs_bwrap
+def test_many_threads_may_run_commands_at_once():
+    def run(number: int) -> str:
+        return Bubblewrap().run_program(f"print({number}, input())", b"x" * number, Limits(seconds=20.0)).stdout
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(run, range(1, 17))) == [f"{number} {'x' * number}\n" for number in range(1, 17)]
 
 
 OVER_THE_GROUP = """

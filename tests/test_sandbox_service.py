@@ -343,7 +343,7 @@ from sandbox import Zygote, describe_isolation
 from sandbox.attacks import run_attack_suite
 from sandbox.result import Limits
 seen = describe_isolation()
-limits = Limits(seconds=0.5, memory_bytes=256 << 20)
+limits = Limits(seconds=0.7, memory_bytes=256 << 20)
 faults = [d.name + ': ' + d.seen for d in run_attack_suite(Zygote().run_program, limits=limits) if not d.held]
 said = {"uid": os.getuid(), "available": seen.available, "reason": seen.reason, "weaker": seen.weaker, "faults": faults}
 print(json.dumps(said))
