@@ -129,7 +129,7 @@ def policy_of(options: list[str] | None) -> dict[str, Any]:
 @sandbox.command("check", epilog="Example: guerdon sandbox check --json")
 def check(
     attacks: Annotated[bool, typer.Option("--attacks/--no-attacks", help="Run the attack programs too.")] = True,
-    fakes: Annotated[bool, typer.Option("--fakes", help="Grade the fake solutions too; half a minute more.")] = False,
+    fakes: Annotated[bool, typer.Option("--fakes", help="Grade the fake solutions too; a minute or so more.")] = False,
     backend: Annotated[BackEnd, typer.Option(help="Which one the attack programs run against.")] = "zygote",
     json: Json = False,
 ) -> None:
