@@ -1,7 +1,7 @@
 """Algebra of the credit blocks on random ragged scores with unknowns, against slow obvious references."""
 
 import math
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon import credit
+from shape_strategies import listed
 
 VALUE = st.one_of(
     st.none(),
@@ -142,6 +143,20 @@ def test_position_advantages_sum_to_zero_at_every_position_with_their_ends(data)
     assert all(abs(total) < 1e-9 for total in sums.values())
 
 
+def test_a_path_at_the_limit_or_cut_off_does_not_reach_the_next_position_and_an_unknown_end_takes_no_part():
+    data = [{"prompt": "p", "s": s, "r": r} for s, r in (([1.0, 2.0], 1.0), ([0.0, 1.0, 3.0], 1.0), ([4.0], 0.0))]
+    free, cut = (by_rollout(framed(credit.position_advantage(S, R, limit=limit), data)) for limit in (None, 2))
+    assert np.concatenate(free) == pytest.approx([-2 / 3, -1.0, 1 / 3, 1.0, 1.5, 1 / 3])
+    assert np.concatenate(cut) == pytest.approx([-2 / 3, -1.0, 1 / 3, 1.0, 0.0, 1 / 3])
+    assert framed(credit.end_advantage(S, R, limit=2), data).values.tolist() == [0.0, 0.0, 0.0]
+    data[2]["r"] = None
+    out = framed(credit.position_advantage(S, R), data)
+    assert listed(out) == [-0.5, -1.0, 0.5, 1.0, 1.5, None]
+    ends = framed(credit.end_advantage(S, R), data)
+    assert listed(ends) == [-1.5, 0.0, None]
+    assert ends.reason(2) == out.reason(5) == "column 'r' is missing"
+
+
 @QUICK
 @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=9), st.integers(1, 5))
 def test_pass_at_k_of_binary_rewards_is_chens_estimator(values, k):
@@ -151,6 +166,28 @@ def test_pass_at_k_of_binary_rewards_is_chens_estimator(values, k):
         assert not out.known.any()
     else:
         assert out.values[0] == pytest.approx(1 - math.comb(n - c, k) / math.comb(n, k))
+
+
+@QUICK
+@given(st.lists(st.one_of(st.none(), SURE), max_size=6), st.integers(1, 4))
+def test_pass_at_k_of_graded_rewards_equals_a_walk_over_all_subsets(values, k):
+    rows = [{"prompt": "p", "r": v} for v in values]
+    at = [i for i, v in enumerate(values) if v is not None]
+    subsets = list(combinations(at, k))
+    best = [max(values[i] for i in subset) for subset in subsets]
+    advantage = framed(credit.pass_at_k_advantage(R, k=k, eps=0.0), rows)
+    estimate = credit.pass_at_k(R, k=k).score(rows).scores
+    for i, v in enumerate(values):
+        assert advantage.known[i] == (v is not None and len(at) >= k)
+        if not advantage.known[i]:
+            continue
+        own = [b for subset, b in zip(subsets, best, strict=True) if i in subset]
+        off = np.mean(own) - np.mean(best)
+        assert estimate.values[0] == pytest.approx(np.mean(best))
+        if min(best) == max(best):
+            assert advantage.values[i] == 0.0
+        else:
+            assert advantage.values[i] == pytest.approx(off / np.std(best), abs=1e-9)
 
 
 @QUICK
@@ -197,69 +234,3 @@ def by_rollout(scores):
 
 def rollout_sums(reward, data):
     return [part.sum() for part in by_rollout(framed(reward, data))]
-
-
-# ---- references of running forms and reducers, with unknown items passed over ----
-
-CHANCE = st.one_of(st.none(), st.sampled_from([0.0, 0.25, 0.5, 1.0, 0.1 + 0.2]))
-CHANCES = st.lists(st.lists(CHANCE, max_size=5), min_size=1, max_size=6)
-RUNNING = {
-    "prefix_min": lambda before, after: min(before),
-    "suffix_min": lambda before, after: min(after),
-    "prefix_sum": lambda before, after: math.fsum(before),
-    "prefix_mean": lambda before, after: math.fsum(before) / len(before),
-    "returns": lambda before, after: math.fsum(after),
-}
-"""What stands at an item, from the known items up to it and from it on."""
-REDUCED = {
-    "geometric_mean": lambda s: math.prod(max(x, 1e-6) for x in s) ** (1 / len(s)),
-    "harmonic_mean": lambda s: len(s) / sum(1 / max(x, 0.01) for x in s),
-    "log_product": lambda s: sum(math.log(max(x, 1e-6)) for x in s),
-    "logit_sum": lambda s: sum(math.log(p / (1 - p)) for x in s for p in [min(max(x, 1e-6), 1 - 1e-6)]),
-    "position_mean": lambda s: (
-        sum((1 + 0.1 * i) * x for i, x in enumerate(s)) / sum(1 + 0.1 * i for i in range(len(s)))
-    ),
-}
-
-
-def listed(scores):
-    return [float(v) if k else None for v, k in zip(scores.values, scores.known, strict=True)]
-
-
-@pytest.mark.parametrize("name", RUNNING)
-@QUICK
-@given(rows=CHANCES)
-def test_running_forms_read_the_known_items_up_to_or_from_each(name, rows):
-    for missing in ("unknown", "skip"):
-        expected = []
-        for row in rows:
-            for t, x in enumerate(row):
-                before, after = ([v for v in part if v is not None] for part in (row[: t + 1], row[t:]))
-                broken = None in row if missing == "unknown" else x is None
-                expected.append(None if broken else pytest.approx(RUNNING[name](before, after)))
-        got = framed(getattr(credit, name)(S, missing=missing), [{"s": row} for row in rows])
-        assert listed(got) == expected
-
-
-@QUICK
-@given(SURE_DATA)
-def test_a_drop_is_the_item_less_its_successor_and_may_leave_the_last_out(data):
-    whole, before = (by_rollout(framed(credit.drop(S, before_last=b), data)) for b in (False, True))
-    for row, kept, cut in zip(ordered(data), whole, before, strict=True):
-        s = row["s"]
-        assert kept.tolist() == [a - b for a, b in zip(s, [*s[1:], 0.0], strict=False)]
-        without = [*s[:-1], 0.0] if s else []
-        assert cut.tolist() == [a - b for a, b in zip(without, [*without[1:], 0.0], strict=False)]
-
-
-@pytest.mark.parametrize("name", REDUCED)
-@QUICK
-@given(rows=CHANCES)
-def test_reducers_equal_their_formula_over_the_known_items(name, rows):
-    for missing in ("unknown", "skip"):
-        expected = []
-        for row in rows:
-            known = [x for x in row if x is not None]
-            broken = not known or (missing == "unknown" and len(known) < len(row))
-            expected.append(None if broken else pytest.approx(REDUCED[name](known), rel=1e-9, abs=1e-9))
-        assert listed(framed(getattr(credit, name)(S, missing=missing), [{"s": row} for row in rows])) == expected

@@ -107,10 +107,10 @@ class Groups:
 
         Not finite where the deviation is beyond the floats: it says nothing of its members then.
         """
-        flat, spread = self.at(self.flat).astype(bool), self.at(self.std(ddof)) + eps
-        spread = np.where(flat, 1.0, np.where(np.isfinite(spread), spread, np.nan))
+        spread = self.std(ddof)
+        unit = np.where(self.flat, 1.0, np.where(np.isfinite(spread), spread, np.nan) + eps)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            return np.where(flat, 0.0, (self.values - self.at(self.mean)) / spread)
+            return np.where(self.at(self.flat), 0.0, (self.values - self.at(self.mean)) / self.at(unit))
 
     def var(self, ddof: int = 0) -> FloatArray:
         """Variance with ``ddof`` (0: population, 1: sample); exactly 0 where all are equal. Overflows to infinity."""
