@@ -140,3 +140,34 @@ def test_a_name_that_is_none_comes_with_the_nearest(room, name, near):
     code = f"import {room} as room; room.{name}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"has no attribute '{name}'. Did you mean: '{near}'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: gd.signal(needs="cpus")(len), "needs='cpus': choose cpu, process, embedder"),
+        (lambda: NUMBER.using(timout=3), "there is no 'timout' to change; there are needs, batch, batch_size, timeout"),
+        (lambda: gd.column("a", range="01"), "a range is a pair of numbers, not '01'"),
+        (lambda: gd.column("a", range=(0, 1, 2)), r"a range is a pair of numbers, not \(0, 1, 2\)"),
+        (lambda: gd.column("t", axis="test").for_trl(), "one score per rollout, not per test: reduce it"),
+        (lambda: gd.transform(lambda x: x), "annotate the parameters that take scores with Scores"),
+        (lambda: gd.shape.clip(NUMBER, lo=0), r"shape.clip: .*'lo'; it takes \(x: Scores, low: float = -inf"),
+        (lambda: gd.when(NUMBER, 1.0), r"when: missing .*'otherwise'; it takes \(condition: Scores, "),
+    ],
+)
+def test_what_cant_be_built_is_refused_with_what_can(make, says):
+    with pytest.raises((gd.GuerdonError, ValueError, TypeError), match=says):
+        make()
+
+
+def test_a_transform_stands_with_or_without_arguments():
+    @gd.transform
+    def twice(x: gd.Scores) -> gd.Scores:
+        return gd.Scores.of(x.axis, 2 * x.values, x.known, x)
+
+    @gd.transform("thrice")
+    def thrice(x: gd.Scores) -> gd.Scores:
+        return gd.Scores.of(x.axis, 3 * x.values, x.known, x)
+
+    assert (twice(gd.column("r")) + thrice(gd.column("r"))).score([{"r": 1.0}]).scores.values.tolist() == [5.0]
+    assert thrice.traits.key == "thrice"

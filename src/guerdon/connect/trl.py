@@ -71,6 +71,8 @@ def for_trl(
     if group_size is not None and group_size < 1:
         raise ValueError(f"group_size={group_size}: give a whole number of at least 1")
     check_policy(unknown, ("drop", "raise", "group-mean"))
+    if reward.axis not in ("prompt", "rollout"):
+        raise DataError(reward.label, 0, f"a trainer needs one score per rollout, not per {reward.axis}: reduce it")
     wait = needs_loop(reward) if asynchronous is None else asynchronous
     settings = {
         "columns": dict(columns or {}), "unknown": unknown, "log_components": log_components, "group_size": group_size,
@@ -131,10 +133,6 @@ class _Adapter:
         """Numbers for the trainer, after the components were logged."""
         scores = scored.scores
         usable = scores.known & (np.abs(scores.values) <= _LARGEST)
-        if scores.axis.name != "rollout":
-            raise DataError(
-                self.__name__, 0, f"a trainer needs one score per rollout, not per {scores.axis.name}: reduce it"
-            )
         if len(usable) and not usable.any():
             self._warn_of_nothing(scored, given)
         if self._settings["log_components"]:

@@ -25,10 +25,14 @@ class Interval:
 
     @classmethod
     def of(cls, bounds: Interval | tuple[float, float] | None) -> Interval:
-        """An interval from itself, a pair, or ``None`` (no bound)."""
+        """An interval from itself, a pair, or ``None`` (no bound). Raises ``ValueError`` for anything else."""
         if bounds is None:
             return cls()
-        return bounds if isinstance(bounds, Interval) else cls(*bounds)
+        if isinstance(bounds, Interval):
+            return bounds
+        if isinstance(bounds, str) or len(bounds) != 2:
+            raise ValueError(f"a range is a pair of numbers, not {bounds!r}")
+        return cls(*bounds)
 
     def __str__(self) -> str:
         return f"[{self.low:g}, {self.high:g}]"

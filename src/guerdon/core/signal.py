@@ -123,6 +123,8 @@ class Signal(Reward):
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004  # an object with an async __call__
         )
+        if manner.needs not in COST:
+            raise SignalError(f"needs={manner.needs!r}: choose {', '.join(COST)}")
         if manner.timeout is not None and not manner.timeout > 0:
             raise SignalError(f"timeout={manner.timeout}: give a number of seconds above 0")
         if manner.needs == "process" and self.is_async:
@@ -152,6 +154,9 @@ class Signal(Reward):
 
     def using(self, **manner: Any) -> Signal:
         """The same signal asked in another manner: ``needs``, ``timeout``, ``failure``, ``cache``, ``reads``..."""
+        wrong = [name for name in manner if name not in Manner.__dataclass_fields__]
+        if wrong:
+            raise SignalError(f"there is no {wrong[0]!r} to change; there are {', '.join(Manner.__dataclass_fields__)}")
         changed = replace(self.manner, **manner)
         return _rebuild({**self._recipe(), "function": self.function, "manner": changed})
 
