@@ -1,4 +1,4 @@
-"""Shared fixtures: where the public data lies, skipped with a reason when it does not."""
+"""Shared fixtures: where the public data lies, skipped with a reason when it does not. Settings of the properties."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("guerdon", deadline=None)  # a busy machine breaks no property; times are tested as such
+settings.load_profile("guerdon")
 
 
 @pytest.fixture(scope="session")
