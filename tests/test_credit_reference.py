@@ -64,6 +64,37 @@ def test_a_drop_is_the_item_less_its_successor_and_may_leave_the_last_out(rows):
         assert listed(framed(credit.drop(S, before_last=before_last), [{"s": row} for row in rows])) == expected
 
 
+@QUICK
+@given(rows=CHANCES, width=st.integers(1, 4), gamma=st.sampled_from([0.0, 0.5, 1.0]))
+def test_a_window_averages_what_is_left_ahead_of_each_item(rows, width, gamma):
+    expected = []
+    for row in rows:
+        for t in range(len(row)):
+            ahead = row[t : t + width]
+            weights = [gamma**j for j in range(len(ahead))]
+            broken = None in row
+            expected.append(
+                None
+                if broken
+                else pytest.approx(sum(w * x for w, x in zip(weights, ahead, strict=True)) / sum(weights), abs=1e-12)
+            )
+    got = framed(credit.window_mean(S, width=width, gamma=gamma), [{"s": row} for row in rows])
+    assert listed(got) == expected
+
+
+@QUICK
+@given(rows=CHANCES, temperature=st.sampled_from([0.01, 0.1, 10.0]))
+def test_soft_min_weighs_each_step_by_a_softmax_of_its_badness(rows, temperature):
+    expected = []
+    for row in rows:
+        if None in row:
+            expected += [None] * len(row)
+            continue
+        raised = [math.exp(-(x - min(row)) / temperature) for x in row]
+        expected += [pytest.approx(x * w / sum(raised), abs=1e-12) for x, w in zip(row, raised, strict=True)]
+    assert listed(framed(credit.soft_min(S, temperature=temperature), [{"s": row} for row in rows])) == expected
+
+
 @pytest.mark.parametrize("name", REDUCED)
 @QUICK
 @given(rows=CHANCES)

@@ -81,10 +81,10 @@ def test_only_members_where_the_other_score_is_exactly_one_count():
 @pytest.mark.parametrize("ddof", [0, 1])
 @pytest.mark.parametrize("stat", ["std", "var"])
 def test_the_spread_of_equal_members_is_exactly_zero_even_where_their_mean_rounds(stat, ddof):
-    thirds = [0.1 + 0.2] * 3
-    assert listed(group_statistic(scores_of([thirds]), stat, ddof=ddof)) == [0.0]
-    assert listed(label_statistic(criteria([[0.1 + 0.2]] * 3), stat, ddof=ddof)) == [0.0] * 3
-    assert listed(ensemble_spread(scores_of([thirds]), ddof=ddof)) == [0.0]
+    assert (0.1 + 0.1 + 0.1) / 3 != 0.1
+    assert listed(group_statistic(scores_of([[0.1] * 3]), stat, ddof=ddof)) == [0.0]
+    assert listed(label_statistic(criteria([[0.1]] * 3), stat, ddof=ddof)) == [0.0] * 3
+    assert listed(ensemble_spread(scores_of([[0.1] * 3]), ddof=ddof)) == [0.0]
 
 
 def test_degrees_of_freedom_are_those_of_the_population_or_a_sample():

@@ -113,7 +113,8 @@ def end_advantage(
 ) -> Scores:
     """The advantage of ending: ``0 - b_t`` at the position after the last item; see `position_advantage`.
 
-    One per rollout. A rollout that did not end itself, or stands at ``limit``, has no end action and gets 0.
+    One per rollout. A rollout that did not end itself, or stands at ``limit``, has no end action and gets 0; one that
+    takes no part in `position_advantage` is unknown.
 
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "s": s} for s in ([1.0, 2.0], [0.0, 1.0, 3.0], [2.0])]

@@ -161,6 +161,8 @@ def _siblings(
 def node_share(node: Scores) -> Scores:
     """One over the number of rollouts that pass a step's node, so that shared tokens count once.
 
+    A rollout with a step without a number passes nowhere and is unknown.
+
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "n": n} for n in ([1, 2], [1, 3])]
     >>> gd.credit.node_share(gd.column("n", axis="step")).score(rows).scores.values.tolist()

@@ -169,7 +169,8 @@ def merge_uncertain(
     In order of ``mean``, a new cluster starts where the gap to the one before exceeds ``width sqrt(s_i^2 +
     s_{i-1}^2)``. The result is the cluster's number from 0, or (``values="mean"``) the mean of its members. Equal
     means are ordered by spread and always share a cluster, so the input order never matters. Evidence: cluster and
-    its size. Many close scores can chain into one cluster; with a spread of 0 nothing merges but equals.
+    its size. Many close scores can chain into one cluster; with a spread of 0 nothing merges but equals. Where either
+    score is unknown, or the spread below 0, the rollout takes no part and is unknown.
 
     >>> import guerdon as gd
     >>> rows = [{"prompt": "p", "m": m, "s": 0.1} for m in (1.0, 1.05, 1.1, 2.0, 2.04)]

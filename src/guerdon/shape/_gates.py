@@ -134,7 +134,7 @@ def soft_gate(x: Scores, by: Scores, *, threshold: float = 0.5, width: float = 0
     """``x / (1 + exp(-(by - threshold) / width))``: a gate with a slope of ``width``, so that near misses keep a
     gradient.
 
-    As ``width`` falls to 0 it becomes ``x`` above the threshold and 0 below it.
+    As ``width`` falls to 0 it becomes ``x`` above the threshold and 0 below it. Unknown where either is.
 
     >>> import guerdon as gd
     >>> gd.shape.soft_gate(gd.column("x"), gd.column("g")).score([{"x": 2.0, "g": 0.5}]).values.tolist()
@@ -181,8 +181,8 @@ def soft_and(parts: Sequence[Scores], *, delta: float = 0.01) -> Scores:
 def base_bonus(base: Scores, bonus: Scores, *, base_weight: float = 0.6, bonus_weight: float = 0.4) -> Scores:
     """A necessary score that another can only raise: ``base (w1 + w2 bonus) / (w1 + w2)``. Both in [0, 1].
 
-    With a base of 0 no bonus counts, so that a perfect second score can't be had by skipping the first. From FIRM
-    (base-and-bonus).
+    With a base of 0 no bonus counts, so that a perfect second score can't be had by skipping the first. Unknown where
+    either is. From FIRM (base-and-bonus).
 
     >>> import guerdon as gd
     >>> gd.shape.base_bonus(gd.column("e"), gd.column("c")).score([{"e": 0.8, "c": 0.6}]).values.round(3).tolist()

@@ -54,7 +54,7 @@ def length_penalty(
     there: ``-most * clip((L - (budget - buffer)) / buffer, 0, 1)``; without a buffer it is a step. This is DAPO's
     overlong shaping (Yu et al. 2025, arXiv:2503.14476; there budget 20480, buffer 4096).
     ``"linear"``: ``-rate * max(0, L - budget)``, never below ``-most`` (default: no bound). PAR (arXiv:2502.18770) uses
-    budget 300, rate 0.01.
+    budget 300, rate 0.01. Of an unknown length it is unknown.
 
     >>> import guerdon as gd
     >>> rows = [{"n": n} for n in (10, 18, 25)]

@@ -61,7 +61,7 @@ def ever_positive(
     """0 for an item that was tried at least ``patience`` times and never was above 0 (it may be broken), else 1.
 
     Parameters as in `live_rate`. State: ``{"items": {"problem/item": [tries, total]}}``. Once it was above 0
-    it counts for good. ``x`` is not negative.
+    it counts for good. ``x`` is not negative; an unknown item is no try, one without a name is unknown.
 
     >>> import guerdon as gd
     >>> sound = gd.shape.ever_positive(gd.column("passed", axis="test"), gd.column("task"), patience=2)

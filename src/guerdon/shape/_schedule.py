@@ -44,7 +44,7 @@ def anneal(step: Scores, *, over: float, kind: Kind = "linear", start: float = 1
 
     ``left(t)`` is ``max(1 - t, 0)`` (linear), ``(1 + cos(pi min(t, 1))) / 2`` (cosine), ``exp(-t)`` (exponential,
     where ``over`` is the time constant and ``end`` is only approached) or 1 (constant). ``step`` is a column, a
-    number, or `calls`; below 0 it counts as 0.
+    number, or `calls`; below 0 it counts as 0; unknown, so is the weight.
 
     >>> import guerdon as gd
     >>> gd.shape.anneal(gd.column("step"), over=100).score([{"step": s} for s in (0, 25, 200)]).values.tolist()
@@ -66,8 +66,8 @@ def anneal(step: Scores, *, over: float, kind: Kind = "linear", start: float = 1
 def calls(x: Scores, *, state: Mapping[str, Any] | None = None) -> tuple[Scores, Mapping[str, Any]]:
     """How many batches were scored before this one: a training step kept in the state, on the prompt axis.
 
-    Counts calls of ``score`` with one session; ``x`` only gives the axes. Where the trainer's step is in the data,
-    use that column instead.
+    Counts calls of ``score`` with one session; ``x`` only gives the axes, known or not. Where the trainer's step is in
+    the data, use that column instead.
 
     >>> import guerdon as gd
     >>> session, step = gd.Session(), gd.shape.calls(gd.column("x"))

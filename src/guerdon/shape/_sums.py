@@ -178,7 +178,9 @@ def _mean_range(parts: Any, weights: Weights = None, *, missing: Missing = "unkn
 def weighted_mean(
     parts: Mapping[str, Scores] | Sequence[Scores], weights: Weights = None, *, missing: Missing = "unknown"
 ) -> Scores:
-    """``sum_k w_k x_k / sum_k w_k``: `weighted_sum` with weights that add up to 1. Weights must be at least 0.
+    """``sum_k w_k x_k / sum_k w_k``: `weighted_sum`, its ``missing`` included, with weights that add up to 1.
+
+    Weights must be at least 0, and one above it.
 
     >>> import guerdon as gd
     >>> parts = [gd.column("a"), gd.column("b")]

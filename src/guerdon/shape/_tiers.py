@@ -33,7 +33,7 @@ def tiered(x: Scores, edges: Sequence[float], values: Sequence[float]) -> Scores
     """The value of the tier that ``x`` lies in: ``values[i]`` for ``edges[i-1] < x <= edges[i]``.
 
     ``edges`` increase; there is one value more than edges, the last for everything above. Of a distance, with falling
-    values, it is a distance-tiered reward.
+    values, it is a distance-tiered reward. An unknown item has no tier.
 
     >>> import guerdon as gd
     >>> near = gd.shape.tiered(gd.column("distance"), edges=[0, 5, 10], values=[1.0, 0.5, 0.2, 0.0])
