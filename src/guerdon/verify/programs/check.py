@@ -60,7 +60,11 @@ def _suspicions(verdict: Verdict, task: Task, sandbox: Sandbox, limits: Limits) 
         code = program  # the body of a function whose head is in the prompt
     found = suspicions(code, task)
     tree = parsed(code) if verdict.passed and verdict.seconds < _QUICK_SECONDS else None
-    if tree is not None and not any(mark.startswith("special-cases") for mark in found) and could_be_a_table(tree):
+    if (
+        tree is not None
+        and not any(mark.startswith("special-cases") for mark in found)
+        and could_be_a_table(tree, task)
+    ):
         seen = knows_the_tests_alone(program, task, sandbox, limits)
         found += [seen] if seen else []
     return found

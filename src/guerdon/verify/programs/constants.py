@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from .extract import parsed
+from .extract import nodes, parsed
 
 MAX_SIZE: Final = 20_000
 _MAX_TOTAL: Final = 10 * MAX_SIZE
@@ -86,56 +86,89 @@ _INGREDIENTS: Final = frozenset(
 def folded(tree: ast.Module) -> ast.Module:
     """The tree with its constant expressions written out, names bound once at the top to a constant among them; the
     same tree where there is nothing of the kind."""
-    if not any(map(_ingredient, ast.walk(tree))):
+    bound = {
+        node.targets[0].id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    if not any(isinstance(node, (ast.Call, ast.BinOp)) and _constant(node, bound) for node in nodes(tree)):
         return tree
-    written: ast.Module = _Folder().visit(copy.deepcopy(tree))
-    return ast.fix_missing_locations(written)
+    assigned = [node.targets[0] for node in nodes(tree) if isinstance(node, ast.Assign)]
+    return _Folder([target.id for target in assigned if isinstance(target, ast.Name)]).module(tree)
 
 
-def _ingredient(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        return name in _INGREDIENTS and not _varies(node)
-    return isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
+def _constant(node: ast.AST, bound: set[str]) -> bool:
+    """Whether an expression may be constant, by its looks."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.Call):
+            if isinstance(one.func, ast.Attribute):
+                if one.func.attr not in _INGREDIENTS:
+                    return False
+                if not isinstance(one.func.value, ast.Name):
+                    waiting.append(one.func.value)
+            elif getattr(one.func, "id", "") not in _FUNCTIONS:
+                return False
+            if not one.args and isinstance(one.func, ast.Name):
+                return False
+            waiting += one.args
+        elif isinstance(one, ast.BinOp):
+            waiting += (one.left, one.right)
+        elif isinstance(one, (ast.List, ast.Tuple)):
+            waiting += one.elts
+        elif isinstance(one, ast.UnaryOp):
+            waiting.append(one.operand)
+        elif isinstance(one, ast.Name):
+            if one.id not in bound:
+                return False
+        elif not isinstance(one, (ast.Constant, ast.Dict, ast.Set, ast.JoinedStr, ast.Subscript)):
+            return False
+    return True
 
 
-def _varies(node: ast.Call) -> bool:
-    """Whether nothing constant goes in."""
-    inside = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
-    return not any(isinstance(part, (ast.Constant, ast.List, ast.Tuple, ast.Call, ast.JoinedStr)) for part in inside)
+class _Folder:
+    """Rewrites without changing what it is given: what holds a rewritten part is copied, the rest is shared."""
 
-
-class _Folder(ast.NodeTransformer):
-    def __init__(self) -> None:
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
         self._known: dict[str, Any] = {}
         self._left = _MAX_TOTAL
 
-    def visit_Module(self, node: ast.Module) -> ast.AST:
-        assigned = [
-            part.targets[0].id
-            for part in ast.walk(node)
-            if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name)
-        ]
+    def module(self, tree: ast.Module) -> ast.Module:
+        """Statement by statement, so that a name bound once to a constant is known from there on."""
         body = []
-        for statement in node.body:
-            new = self.visit(statement)
+        for statement in tree.body:
+            new = self._fold(statement)
             if isinstance(new, ast.Assign) and isinstance(new.targets[0], ast.Name):
-                name = new.targets[0].id
-                found = _value(new.value, {})
-                if found and assigned.count(name) == 1:
+                name, found = new.targets[0].id, _value(new.value, {})
+                if found and self._names.count(name) == 1:
                     self._known[name] = found[0]
             body.append(new)
-        node.body = body
-        return node
+        return ast.Module(body, [])
 
-    def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, (ast.Call, ast.BinOp, ast.JoinedStr, ast.Subscript)):
-            found = _value(node, self._known) if self._left > 0 else None
+    def _fold(self, node: Any) -> Any:
+        if isinstance(node, (ast.Call, ast.BinOp, ast.JoinedStr, ast.Subscript)) and self._left > 0:
+            found = _value(node, self._known)
             written = _written(found[0]) if found else None
             if written is not None:
                 self._left -= _weight(found[0]) if found else 0
                 return written
-        return super().visit(node)
+        changed: dict[str, Any] = {}
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                parts = [self._fold(part) if isinstance(part, ast.AST) else part for part in value]
+                if any(new is not old for new, old in zip(parts, value, strict=True)):
+                    changed[name] = parts
+            elif isinstance(value, ast.AST) and (new := self._fold(value)) is not value:
+                changed[name] = new
+        if not changed:
+            return node
+        copied = copy.copy(node)
+        for name, value in changed.items():
+            setattr(copied, name, value)
+        return copied
 
 
 def _written(value: Any) -> ast.expr | None:

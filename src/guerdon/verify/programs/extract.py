@@ -175,6 +175,28 @@ def parsed(code: str) -> ast.Module | None:
     return None
 
 
+_LEAVES: Final = frozenset(("ctx", "op", "ops", "id", "attr", "kind", "name", "arg", "type_comment", "lineno"))
+
+
+def nodes(tree: ast.Module) -> list[ast.AST]:
+    """Every node but operators and contexts, breadth first as `ast.walk`, found once for each tree."""
+    known: list[ast.AST] | None = getattr(tree, "guerdon_nodes", None)
+    if known is not None:
+        return known
+    found: list[ast.AST] = [tree]
+    for node in found:
+        for name in node._fields:
+            if name in _LEAVES:
+                continue
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                found += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    tree.guerdon_nodes = found  # type: ignore[attr-defined]  # kept with the tree, which is cached
+    return found
+
+
 def _after_fork() -> None:
     """Another thread may have been parsing when this process was copied."""
     global _parser

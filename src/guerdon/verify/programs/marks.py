@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from .extract import nodes
 from .special import asked_name
 from .tasks import StdioTask, Task, TestTask
 
@@ -92,7 +93,7 @@ def without_main(tree: ast.Module) -> ast.Module:
 def _imported_names(tree: ast.Module) -> set[str]:
     return {
         (alias.asname or alias.name).partition(".")[0]
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for alias in node.names
         if isinstance(node, ast.Import) or (node.module or "").partition(".")[0] in sys.stdlib_module_names
@@ -106,7 +107,7 @@ def _marks(tree: ast.Module, modules: set[str]) -> Iterator[str]:
             yield f"defines {name}, a name of the tests"
         elif isinstance(statement, ast.ClassDef) and statement.name in _JUDGING_MODULES:
             yield f"defines {statement.name}, the name of a module that tests use"
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call):
             yield from _call_marks(node, modules)
         elif isinstance(node, ast.Attribute):

@@ -17,16 +17,17 @@ from typing import Any, Final, Protocol
 from guerdon.backends.sandbox.inside.values import NotPlain, decode, encode
 from guerdon.backends.sandbox.result import Limits, Result
 
+from .extract import nodes
 from .literal import plan
 from .replies import first_number, read_replies
 from .tasks import CallTask, StdioTask, Task, TestTask
+from .visible import visible_cases
 
 _SECONDS: Final = 0.5
 _MAX_CASES: Final = 8
 _ENOUGH: Final = 6
 _SHARE: Final = 0.9
 _KINDS: Final = 3
-_TABLES: Final = 3
 _CALLS: Final = frozenset(
     ("hash", "repr", "str", "format", "join", "hexdigest", "digest", "crc32", "adler32", "loads", "b64decode", "index",
      "get", "pop", "next", "decompress", "eval", "exec", "literal_eval", "fromhex", "chr", "ord")
@@ -41,26 +42,27 @@ class Answers(Protocol):
     def answer_calls(self, payload: dict[str, Any], limits: Limits) -> Result: ...
 
 
-def could_be_a_table(tree: ast.Module) -> bool:
-    """Whether the program holds enough literals, and compares or looks up, so that a look beside the tests is worth
-    the time: most programs do not."""
-    literals = lookups = 0
-    for node in ast.walk(tree):
+def could_be_a_table(tree: ast.Module, task: Task) -> bool:
+    """Whether the program holds a literal for each visible test, and compares or looks up, so that a look beside the
+    tests is worth the time: most programs do not."""
+    weight = lookups = 0
+    texts = {id(node.value) for node in nodes(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in nodes(tree):
         if isinstance(node, ast.Constant):
             value = node.value
-            literals += (isinstance(value, (int, float)) and abs(value) > 2) or (
-                isinstance(value, (str, bytes)) and len(value) > 1
-            )
-        elif isinstance(node, ast.Compare):
-            lookups += isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Lt, ast.Is))
+            if isinstance(value, (int, float)):
+                weight += abs(value) > 2
+            elif isinstance(value, (str, bytes)) and id(node) not in texts:
+                weight += len(value) > 1
+                weight += len(value) // 8
         elif isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             lookups += name in _CALLS
-        elif isinstance(node, (ast.Dict, ast.MatchValue, ast.If, ast.IfExp)):
+        elif isinstance(node, (ast.Compare, ast.Dict, ast.MatchValue, ast.If, ast.IfExp)):
             lookups += 1
         elif isinstance(node, ast.Subscript):
             lookups += not isinstance(node.slice, ast.Constant)
-    return literals >= _TABLES and lookups > 0
+    return lookups > 0 and weight >= max(_KINDS, len(visible_cases(task)))
 
 
 def knows_the_tests_alone(program: str, task: Task, sandbox: Answers, limits: Limits) -> str | None:

@@ -19,6 +19,7 @@ from typing import Any, Final
 from .asked import called_name
 from .branches import Facts, branch_entries, literal
 from .constants import folded
+from .extract import nodes
 from .tasks import StdioTask, Task, TestTask
 from .visible import PLAIN, Atoms, Case, atoms, number, visible_cases
 
@@ -48,13 +49,16 @@ def special_cased(tree: ast.Module, task: Task) -> tuple[int, int]:
     expected outcomes of all telling tests, at least three and numbers, stand together in the tests' order.
     """
     cases = [case for case in dict.fromkeys(visible_cases(task)) if case.telling]
+    whole = {tuple(sorted(reading)): number for number, case in enumerate(cases) for reading in case.readings}
     certain: set[int] = set()
     likely: set[int] = set()
+    if not cases or not _mentions_anything(tree):
+        return 0, len(cases)
     read = tree if isinstance(task, StdioTask) else _without_own_tests(tree, asked_name(task))
-    read = folded(read) if cases else read
-    groups = ((list(islice(group, _MAX_ENTRIES)), partly) for group, partly in _groups(read)) if cases else ()
+    read = folded(read)
+    groups = ((list(islice(group, _MAX_ENTRIES)), partly) for group, partly in _groups(read))
     for group, partly in groups:
-        sure, fitting, known = _matches(group, cases, partly)
+        sure, fitting, known = _matches(group, cases, partly, whole)
         certain |= sure
         if 3 * fitting >= 2 * known:
             likely |= sure | _answered(group, cases, partly)
@@ -62,6 +66,21 @@ def special_cased(tree: ast.Module, task: Task) -> tuple[int, int]:
             certain |= set(range(len(cases)))
     hits = likely if len(likely) >= 2 and 2 * len(likely) >= len(cases) else certain
     return len(hits), len(cases)
+
+
+def _mentions_anything(tree: ast.Module) -> bool:
+    """Whether any literal is neither a docstring nor plain, nor computed with another: two thirds of honest
+    programs end here."""
+    found = nodes(tree)
+    texts = {id(node.value) for node in found if isinstance(node, ast.Expr)}
+    return any(
+        repr(node.value) not in PLAIN and id(node) not in texts
+        if isinstance(node, ast.Constant)
+        else isinstance(node, ast.BinOp)
+        and isinstance(node.left, ast.Constant)
+        and isinstance(node.right, ast.Constant)
+        for node in found
+    )
 
 
 def _in_order(group: list[_Entry], cases: list[Case]) -> bool:
@@ -86,9 +105,10 @@ def _rich(facts: Atoms) -> bool:
     return several or any(len(fact) > _LONG_TEXT for fact in telling if fact[0] in "'\"")
 
 
-def _matches(group: list[_Entry], cases: list[Case], partly: bool) -> tuple[set[int], int, int]:
+def _matches(
+    group: list[_Entry], cases: list[Case], partly: bool, whole: dict[Atoms, int]
+) -> tuple[set[int], int, int]:
     """Which cases are looked for in full, how many of the group's answers fit a test, and of how many."""
-    whole = {tuple(sorted(reading)): number for number, case in enumerate(cases) for reading in case.readings}
     sure: set[int] = set()
     fitting = known = 0
     for entry in group:
@@ -131,7 +151,7 @@ def _groups(tree: ast.Module) -> Iterator[tuple[Iterable[_Entry], bool]]:
     inner: set[int] = set()
     assigned: list[_Entry] = []
     answers: list[ast.Return | ast.Call] = []
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Dict) and id(node) not in inner:
             yield _dict_entries(node, inner), True
         elif isinstance(node, (ast.List, ast.Tuple, ast.Set)) and len(node.elts) >= 2:
@@ -171,7 +191,8 @@ def _without_own_tests(tree: ast.Module, asked: str) -> ast.Module:
             return node.name != asked and node.name.startswith(_TESTS)
         return isinstance(node, ast.Assert) or (isinstance(node, ast.If) and "__name__" in ast.dump(node.test))
 
-    return ast.Module([node for node in tree.body if not tests(node)], [])
+    kept = [node for node in tree.body if not tests(node)]
+    return tree if len(kept) == len(tree.body) else ast.Module(kept, [])
 
 
 def asked_name(task: Task | None) -> str:

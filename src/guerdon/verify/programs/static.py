@@ -104,8 +104,8 @@ def suspicions(code: str, task: Task | None = None) -> list[str]:
     try:
         found = dict.fromkeys(marks(tree, task))
         hits, visible = special_cased(tree, task) if task is not None else (0, 0)
-    except RecursionError:
-        return ["is nested too deeply to be read"]
+    except (RecursionError, ValueError):
+        return ["is nested too deeply, or holds numbers too long, to be read"]
     if hits:
         found[f"special-cases {hits} of {visible} visible tests"] = None
     return list(found)
