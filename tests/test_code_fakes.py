@@ -126,6 +126,12 @@ FORGED = [
     '{"id":0,"value":["function"]}\n{"id":1,"value":{"range":[0,1000000000000000000,1]}}',
     '{"id":0,"value":["function"]}\n{"id":1,"raised":{"types":["UnicodeDecodeError"],"text":"x"}}',
     '{"id":0,"value":["function"]}\n{"id":1,"raised":{"types":["X","ExceptionGroup"],"text":"x"}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"raised":{"types":["ExceptionGroup"],"text":"x","args":["m",[]]}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"raised":{"types":["unittest.case.SkipTest","Exception"],"text":"x"}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"raised":{"types":["json.decoder.JSONDecodeError"],"text":"x","args":[]}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"value":0,"same":0}',
+    '{"id":0,"value":["function"]}\n{"id":1,"value":{"handle":{"number":0,"type":"int","plain":{"x":1}}}}',
+    '{"id":0,"value":["function"]}\n{"id":1,"value":{"handle":{"number":0,"type":"int","plain":{"tuple":[]}}}}',
     '{"id":0,"value":["function"]}\n{"id":1,"stop":true}',
     '{"id":0,"value":["function"]}\n{"id":1,"value":' + "[" * 150 + "]" * 150 + "}",
 ]
@@ -134,5 +140,16 @@ FORGED = [
 @pytest.mark.parametrize("lines", FORGED)
 @pytest.mark.parametrize("channel", ["tester", "pytest"])
 def test_no_forged_reply_makes_a_verdict_true_or_unknown(channel, lines):
-    program = f"import os\nos.write(6, {lines!r}.encode() + b'\\n')\ndef add(a, b): return a + b"
-    assert check_code(program, CHANNELS[channel], seconds=2.0).passed is False
+    early = f"import os\nos.write(6, {lines!r}.encode() + b'\\n')\ndef add(a, b): return a + b"
+    assert check_code(early, CHANNELS[channel], seconds=2.0).passed is False
+    informed = (
+        "import os, json, re\n"
+        f"forged = {lines!r}.split('\\n')\n"
+        "for line in forged:\n"
+        "    order = os.read(5, 1 << 16)\n"
+        "    if not order: break\n"
+        "    number = json.loads(order.split(b'\\n')[0])['id']\n"
+        "    os.write(6, re.sub(r'\"id\":[0-9]+', f'\"id\":{number}', line).encode() + b'\\n')\n"
+        "def add(a, b): return a - b"
+    )
+    assert check_code(informed, CHANNELS[channel], seconds=2.0).passed is False

@@ -125,7 +125,7 @@ def _instance(kind: type[Exception], arguments: list[Any], text: str) -> Excepti
     """An exception whose class may want other arguments than it keeps."""
     try:
         return kind(*arguments)
-    except TypeError:
+    except Exception:  # noqa: BLE001  # whatever a constructor does not like
         pass
     try:
         error = kind.__new__(kind)
