@@ -111,6 +111,16 @@ def test_no_segment_feels_the_size_of_its_neighbours_numbers():
     assert kernels.window_sums(x, offsets, 5, 1.0)[96:100] == pytest.approx([4e-3, 3e-3, 2e-3, 1e-3])
 
 
+def test_the_smallest_numbers_survive_beside_the_largest():
+    tiny, offsets = np.array([5e-324, 2e-308, 1e-300]), np.array([0, 3, 103, 106])
+    x = np.concatenate([tiny, np.full(100, 1e300), tiny])
+    alone = kernels.suffix_discounted(tiny, np.array([0, 3]), 0.5)
+    out = kernels.suffix_discounted(x, offsets, 0.5)
+    assert alone.min() > 0
+    assert out[:3].tolist() == out[103:].tolist() == alone.tolist()
+    assert out[3] == pytest.approx(2e300)
+
+
 def test_chunks_and_blocks_join_without_a_seam(monkeypatch):
     monkeypatch.setattr(kernels, "CHUNK", 64)
     monkeypatch.setattr(kernels, "COMPILE_FROM", 1 << 60)
