@@ -10,7 +10,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -28,7 +28,7 @@ print(sum(range(int(input()))), own, limits, os.cpu_count() > 0, os.getpid() < 9
 """
 _EXPECTED = "45 [] [True, True, True] True True\n"
 _SECRET = "SECRET-of-the-host"
-_SLACK_SECONDS = 1.0
+_SLACK_SECONDS = 2.0  # on a busy host; 0.2 on an idle one
 
 Run = Callable[[str, bytes, Limits], Result]
 
@@ -105,7 +105,7 @@ def _judge(attack: Attack, result: Result, run: Run, answers: Path, limits: Limi
         faults.append(f"ran for {result.seconds:.2f} s")
     if answers.read_text() != _SECRET:
         faults.append("changed a file of the host")
-    after = run(_NORMAL, b"10\n", limits)
+    after = run(_NORMAL, b"10\n", replace(limits, seconds=limits.seconds + 5 * _SLACK_SECONDS))
     if after.state != "finished" or after.stdout != _EXPECTED:
         faults.append(f"a normal program afterwards: {after.state} {after.stdout[:200]} {after.stderr[-200:]}")
     return Defence(attack.name, not faults, "; ".join(faults) or text[:80], result.state, result.seconds)
