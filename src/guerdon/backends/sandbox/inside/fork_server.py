@@ -247,6 +247,8 @@ class Server:
         for name, value in limits["rlimits"].items():
             if name == "RLIMIT_AS":
                 value += self.base_memory
+            if name == "RLIMIT_NPROC" and self.user is None:
+                value += _OWN_PROCESSES
             kernel.limit(0, name, value)
         if self.user is not None:
             os.setgroups([])
@@ -259,6 +261,7 @@ class Server:
 
 
 _STARTED, _PROC = 7, 8
+_OWN_PROCESSES = 2  # this server and its janitor, where they have the same user as the jobs
 _SCM_RIGHTS = 1
 
 
