@@ -17,7 +17,8 @@ ANY = st.one_of(TIED, st.floats(allow_nan=False, allow_infinity=False))
 
 def groups(values=TIED, max_groups=4, max_size=6):
     """A list of groups, each a list of numbers or None for unknown; empty groups included."""
-    return st.lists(st.lists(st.one_of(st.none(), values), max_size=max_size), max_size=max_groups)
+    maybe = st.one_of(st.none(), values, values, values)
+    return st.lists(st.lists(maybe, max_size=max_size), max_size=max_groups)
 
 
 def scores_of(rows: list[list[float | None]]) -> Scores:

@@ -11,8 +11,8 @@ from guerdon import credit
 from shape_strategies import listed
 
 S = gd.column("s", axis="step")
-QUICK = settings(max_examples=20, deadline=None)
-CHANCE = st.one_of(st.none(), st.sampled_from([0.0, 0.25, 0.5, 1.0, 0.1 + 0.2]))
+QUICK = settings(max_examples=30, deadline=None)
+CHANCE = st.sampled_from([None, 0.0, 0.25, 0.5, 0.75, 1.0, 0.1 + 0.2, 1 / 3])
 CHANCES = st.lists(st.lists(CHANCE, max_size=5), min_size=1, max_size=6)
 RUNNING = {
     "prefix_min": lambda before, after: min(before),
@@ -106,3 +106,12 @@ def test_reducers_equal_their_formula_over_the_known_items(name, rows):
             broken = not known or (missing == "unknown" and len(known) < len(row))
             expected.append(None if broken else pytest.approx(REDUCED[name](known), rel=1e-9, abs=1e-9))
         assert listed(framed(getattr(credit, name)(S, missing=missing), [{"s": row} for row in rows])) == expected
+
+
+def test_a_rollout_without_tokens_has_no_weight_among_tokens():
+    rows = [{"r": r, "logprobs": [-1.0] * n} for r, n in ((0.1, 2), (0.1, 1), (5.0, 0))]
+    reward, token = gd.column("r"), gd.column("logprobs", axis="token")
+    assert listed(credit.batch_whiten(reward, token, eps=0.0).score(rows).framed) == [0.0] * 3
+    rows[1]["r"] = 0.4
+    out = credit.batch_whiten(reward, token, ddof=0, eps=0.0).score(rows).framed
+    assert listed(out) == pytest.approx([-(0.5**0.5), -(0.5**0.5), 2**0.5])
