@@ -27,6 +27,8 @@ _WARM: Final = (
 )  # fmt: skip
 _BOOT: Final = "import sys; sys.path.insert(0, {folder!r}); from inside.fork_server import main; main({descriptor})"
 _STACK_BYTES: Final = 64 * MIB
+_THREAD_STACK_BYTES: Final = 16 * MIB
+_THREADS: Final = 12
 _SIGNALS: Final = 1024  # queued signals and POSIX timers
 
 
@@ -276,11 +278,15 @@ def hidden_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, ..
 def job_limits(limits: Limits, address_space: int | None = None) -> dict[str, Any]:
     """The limits in the terms of the kernel; `address_space` where what is mapped is no measure of what is used.
 
-    There the bound is on private memory that can be written.
+    There the bound is on private memory that can be written, with room for the stacks of the threads that such a
+    runtime starts: as large as the main one, they count before they are used.
     """
-    mapped = {"RLIMIT_AS": address_space or limits.memory_bytes}
+    stack = min(_STACK_BYTES, limits.memory_bytes)
+    mapped = {"RLIMIT_AS": limits.memory_bytes, "RLIMIT_STACK": stack}
     if address_space:
-        mapped["RLIMIT_DATA"] = limits.memory_bytes
+        stack = min(_THREAD_STACK_BYTES, stack)
+        room = limits.memory_bytes + _THREADS * stack
+        mapped = {"RLIMIT_AS": address_space, "RLIMIT_STACK": stack, "RLIMIT_DATA": room}
     return {
         "tmp": f"size={limits.file_bytes},nr_inodes={limits.files}",
         "rlimits": {
@@ -289,7 +295,6 @@ def job_limits(limits: Limits, address_space: int | None = None) -> dict[str, An
             "RLIMIT_NPROC": limits.processes,
             "RLIMIT_FSIZE": limits.file_bytes,
             "RLIMIT_NOFILE": limits.open_files,
-            "RLIMIT_STACK": min(_STACK_BYTES, limits.memory_bytes),
             "RLIMIT_CORE": 1,  # unlike 0, this also keeps a host's dump program from being started
             "RLIMIT_SIGPENDING": _SIGNALS,
             "RLIMIT_MEMLOCK": 0,
