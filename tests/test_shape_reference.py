@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import guerdon as gd
 from guerdon import credit, shape
-from shape_strategies import TIED, UNIT, given, groups, listed, same, scores_of
+from shape_strategies import TIED, given, groups, listed, same, scores_of
 
 TIE = st.one_of(st.none(), TIED, TIED, TIED)
 X, Y = gd.column("x"), gd.column("y")
