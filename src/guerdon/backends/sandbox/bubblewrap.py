@@ -200,8 +200,6 @@ def _walls() -> list[str]:
             walls += ["--ro-bind", path, path]
     for path in hidden_folders(base_interpreter(), ()):
         walls += ["--tmpfs", path, "--remount-ro", path]
-    for path in hidden_folders(base_interpreter(), ()):
-        walls += ["--tmpfs", path, "--remount-ro", path]
     for device in (f"/dev/{name}" for name in DEVICES):
         walls += ["--dev-bind", device, device]
     return walls

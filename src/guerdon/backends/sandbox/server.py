@@ -114,7 +114,6 @@ class ForkServer:
                 readable_folders(config.interpreter or base_interpreter(), config.packages + config.readable)
             ),
             "hidden": list(hidden_folders(config.interpreter or base_interpreter(), config.packages + config.readable)),
-            "hidden": list(hidden_folders(config.interpreter or base_interpreter(), config.packages + config.readable)),
             "packages": list(config.packages),
             "modules": list(config.modules),
             "roles": list(config.roles),
@@ -243,21 +242,6 @@ def readable_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, 
         if os.path.lexists(path) and not any(path == other or path.startswith(other + "/") for other in kept):
             kept.append(path)
     return tuple(kept)
-
-
-@lru_cache(maxsize=16)
-def hidden_folders(interpreter: str, packages: tuple[str, ...]) -> tuple[str, ...]:
-    """The folders of installed packages below the readable ones: what is installed beside the standard library, a
-    benchmark with its answers perhaps, is not for jobs, unless `packages` names it."""
-    wanted = [Path(folder).resolve() for folder in packages]
-    roots = (Path(interpreter).resolve().parent.parent, Path("/usr"), Path("/usr/local"))
-    found = {
-        folder.resolve()
-        for root in roots
-        for folder in root.glob("lib*/python3*/*-packages")
-        if folder.name in ("site-packages", "dist-packages")
-    }
-    return tuple(sorted(str(folder) for folder in found if not any(one.is_relative_to(folder) for one in wanted)))
 
 
 @lru_cache(maxsize=16)
