@@ -48,11 +48,18 @@ class _Leave:
 builtins.exit = builtins.quit = _Leave()  # type: ignore[assignment]  # as the `site` module does
 
 
+# Listed before any fork: to look through `sys.modules` in a job would copy a page for each name in it.
+_OURS = [
+    __package__ or "",
+    *(f"{__package__}.{file[:-3]}" for file in sorted(os.listdir(os.path.dirname(__file__))) if file.endswith(".py")),
+]
+_hidden: list[types.ModuleType | None] = []
+
+
 def hide_ourselves() -> None:
-    """What a program can import or list of this package is none of its business."""
-    package = __package__ or ""
-    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
-        del sys.modules[name]
+    """What a program can import or list of this package is none of its business. (The modules stay alive.)"""
+    for name in _OURS:
+        _hidden.append(sys.modules.pop(name, None))
 
 
 def run(request: dict[str, Any]) -> NoReturn:
