@@ -17,7 +17,6 @@ from typing import Final
 
 from .bundle import Build, make_pipe, open_both, own_folder, remember_groups, write_bundle
 from .cgroups import Slot, make_slot
-from .inside import kernel
 from .inside.guest import REPORT, STARTED
 from .inside.jail import INNER_USER
 from .result import MIB, Infrastructure, Limits
@@ -238,23 +237,22 @@ def _pipe_to_open_again() -> tuple[int, int]:
     return ends
 
 
+# Joins control groups and becomes the command that follows; in a forked copy of this process (`preexec_fn`) that could
+# hang when another thread held a lock at the fork.
+_ENTER = ("/bin/sh", "-c", 'while [ "$1" != -- ]; do echo 0 >"$1" || exit 1; shift; done; shift; exec "$@"', "sh")
+_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+
+
 def _start(build: Build, folder: Path, group: Slot | None, stdin: int) -> subprocess.Popen[bytes]:
     entries = [f"{path}/cgroup.procs" for path in group.folders] if group else []
-
-    def enter() -> None:
-        kernel.die_with_parent()
-        for path in entries:
-            with open(path, "w") as file:
-                file.write("0")
-
+    runsc = [*build.runtime, "--root", str(folder / "state"), "run", "-bundle", str(folder), folder.name]
     with open(folder / "log", "wb") as log:
         return subprocess.Popen(
-            [*build.runtime, "--root", str(folder / "state"), "run", "-bundle", str(folder), folder.name],
+            [*_ENTER, *entries, "--", *_WITH_US, *runsc],
             stdin=stdin,
             stdout=log,
             stderr=log,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
             cwd="/",
             start_new_session=True,
-            preexec_fn=enter,
         )
