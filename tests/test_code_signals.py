@@ -40,6 +40,55 @@ def test_rows_of_the_public_data_sets_are_tasks_as_they_are():
     assert signals.code.mean().score([humaneval, mbpp]).values.tolist() == [1, 0.5]
 
 
+ADD = "def add(a, b): return a + b"
+DOUBLE = "print(int(input()) * 2)"
+CHECK = "def check(candidate):\n    assert candidate(2, 3) == 5\n"
+IN_A_COLUMN = [
+    (ADD, ["assert add(2, 3) == 5", "assert add(1, 1) == 3"], [1, 0]),
+    (ADD, "assert add(2, 3) == 5\nassert add(1, 1) == 3", [1, 0]),
+    (ADD, '["assert add(2, 3) == 5"]', [1]),
+    (ADD, CHECK, [1]),
+    (ADD, "from solution import add\n\ndef test_add():\n    assert add(2, 3) == 5\n", [1]),
+    (ADD, [[[2, 3], 5], [[1, 1], 3]], [1, 0]),
+    (ADD, [{"args": [2], "kwargs": {"b": 3}, "expected": 5}], [1]),
+    (ADD, '{"entry_point": "add", "cases": [[[2, 3], 5]]}', [1]),
+    (ADD, '{"inputs": [[2, 3], [1, 1]], "outputs": [5, 3], "fn_name": "add"}', [1, 0]),
+    (ADD, {"input_output": '{"inputs": [[2, 3]], "outputs": [5], "fn_name": "add"}'}, [1]),
+    (DOUBLE, [["2", "4"], ["3", "7"]], [1, 0]),
+    (DOUBLE, '[{"input": "2", "output": "4", "testtype": "stdin"}]', [1]),
+    (DOUBLE, '{"inputs": ["2"], "outputs": ["4"]}', [1]),
+]
+
+
+@pytest.mark.parametrize(("completion", "tests", "passed"), IN_A_COLUMN)
+def test_tests_are_read_in_every_shape_that_published_sets_have_them_in(completion, tests, passed):
+    row = {"prompt": "p", "completion": completion, "tests": tests, "entry_point": "add"}
+    assert signals.code.score([row]).framed.values.tolist() == passed
+
+
+@pytest.mark.parametrize("prompt", ["Sum", "a = b", "import things", "add(2, 3)", "x: y"])
+def test_a_prompt_of_words_that_parse_is_no_code(prompt):
+    row = {"prompt": prompt, "completion": ADD, "tests": CHECK, "entry_point": "add"}
+    assert signals.code.score([row]).framed.values.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("tests", "why"),
+    [
+        ("all of them", "neither JSON nor Python"),
+        ('{"inputs": [', "can't be read"),
+        ([], "no tests in []"),
+        (7, "no tests in 7"),
+        ([{"input": "1", "output": "2", "testtype": "functional"}], "entry_point, cases"),
+        ({"input_output": '["1"]'}, "must hold inputs and outputs"),
+    ],
+)
+def test_what_is_no_test_is_unknown_and_says_what_was_found(tests, why):
+    scored = signals.code.mean().score([{"prompt": "p", "completion": ADD, "tests": tests}]).framed
+    assert scored.known.tolist() == [False]
+    assert why in scored.reason(0)
+
+
 def test_no_tests_a_broken_test_and_our_own_failure_are_unknown(monkeypatch):
     rows = [{"prompt": "p", "completion": RIGHT}, {"prompt": "p", "completion": RIGHT, "entry_point": "add", "test": "def check(candidate):\n    assert (\n"}]  # fmt: skip  # noqa: E501
     scored = signals.code.mean().score(rows).framed

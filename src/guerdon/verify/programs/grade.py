@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import textwrap
@@ -70,8 +71,17 @@ def program_text(extracted: Extracted, task: CallTask | TestTask) -> str:
 
 
 def _completed(prompt: str) -> str | None:
-    """The prompt as a program of its own (a signature without docstring gets a body); None for one that is not code."""
-    return next((text for text in (prompt, f"{prompt}    pass\n") if parsed(text) is not None), None)
+    """The prompt as a program of its own (a signature without docstring gets a body); None for one that is not code.
+
+    Code is what defines something: words such as "Sum" or "a = b" parse as well.
+    """
+    return next((text for text in (prompt, f"{prompt}    pass\n") if _defines_something(parsed(text))), None)
+
+
+def _defines_something(tree: ast.Module | None) -> bool:
+    return tree is not None and any(
+        isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) for node in tree.body
+    )
 
 
 def _grade_calls(extracted: Extracted, task: CallTask, sandbox: Sandbox, limits: Limits) -> Verdict:

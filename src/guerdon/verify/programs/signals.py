@@ -20,7 +20,7 @@ from guerdon.verify.programs.check import check_code
 from guerdon.verify.programs.extract import extract_code
 from guerdon.verify.programs.levels import LEVELS, level
 from guerdon.verify.programs.metrics import Metric, measure
-from guerdon.verify.programs.tasks import TaskError, only_tests
+from guerdon.verify.programs.tasks import TEST_COLUMNS, TaskError, only_tests, task_in
 from guerdon.verify.programs.verdict import Verdict
 
 _TASK_COLUMNS = (
@@ -30,18 +30,18 @@ _TASK_COLUMNS = (
 
 
 def task_of(rollout: Rollout, column: str = "tests") -> Mapping[str, Any]:
-    """The coding task a rollout carries: the mapping in `column`, or its own columns (a HumanEval or MBPP row).
+    """The coding task a rollout carries: what `column` holds (see `tasks.task_in`), or its own columns (a HumanEval or
+    MBPP row).
 
     Raises `TaskError` when there is none.
     """
-    given = rollout.extra.get(column)
-    if isinstance(given, Mapping):
-        return given
     row = {key: rollout.extra[key] for key in _TASK_COLUMNS if key in rollout.extra}
-    if not row.keys() & {"cases", "input_output", "pytest", "stdio", "test", "test_list"}:
-        raise TaskError(f"no tests: the rollout has neither a mapping in {column!r} nor the columns of a coding task")
     if isinstance(rollout.prompt, str):
         row["prompt"] = rollout.prompt
+    if rollout.extra.get(column) is not None:
+        return task_in(rollout.extra[column], row)
+    if not row.keys() & TEST_COLUMNS:
+        raise TaskError(f"no tests: the rollout has neither a column {column!r} nor the columns of a coding task")
     return row
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from typing import Any
 from guerdon.core.errors import GuerdonError
 
 from .compare import STANDARD, TextRule, Tolerance
+from .extract import parsed
 
 
 class TaskError(GuerdonError, ValueError):
@@ -63,6 +66,8 @@ class TestTask:
 
 
 Task = CallTask | StdioTask | TestTask
+TEST_COLUMNS = frozenset({"cases", "input_output", "pytest", "stdio", "test", "test_list"})
+"""Columns that make a row a coding task; the others say more about it."""
 _FORMS = (
     "HumanEval (prompt, test, entry_point), MBPP (test_list, test_setup_code), {entry_point, cases}, "
     "{entry_point, test}, {stdio: [[input, output], ...]}, {input_output: {inputs, outputs, fn_name}}, {pytest: source}"
@@ -90,10 +95,62 @@ def read_task(row: Mapping[str, Any]) -> Task:
     raise TaskError(f"no coding task in a row with the keys {sorted(map(str, row))}; known forms: {_FORMS}")
 
 
+def task_in(given: Any, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The task in one column, as published sets write it; `row` holds the columns beside it (`entry_point`...).
+
+    A mapping is a task, or the `inputs` and `outputs` of APPS. A list holds assert statements, input and output pairs
+    (as lists, or as mappings as in LiveCodeBench), or call cases. Text is any of these in JSON, assert statements, or
+    test code. Raises `TaskError` for anything else.
+
+    >>> task_in('{"inputs": ["1"], "outputs": ["2"]}', {})
+    {'input_output': {'inputs': ['1'], 'outputs': ['2']}}
+    >>> task_in("assert f(1) == 2", {})
+    {'test_list': ['assert f(1) == 2']}
+    """
+    beside = {key: value for key, value in row.items() if key not in TEST_COLUMNS}
+    if isinstance(given, str):
+        if given.lstrip()[:1] in ("{", "["):
+            return task_in(_json(given), beside)
+        return beside | _source(given)
+    if isinstance(given, Mapping):
+        return beside | {"input_output": given} if given.keys() >= {"inputs", "outputs"} else given
+    if isinstance(given, (list, tuple)) and given:
+        return beside | {_list_form(given): given}
+    raise TaskError(f"no tests in {given!r:.60}; known forms: {_FORMS}")
+
+
+def _source(text: str) -> dict[str, Any]:
+    tree = parsed(text)
+    if tree is None or not tree.body:
+        raise TaskError(f"the tests are text, but neither JSON nor Python: {text[:60]!r}")
+    if all(isinstance(node, ast.Assert) for node in tree.body):
+        return {"test_list": [ast.get_source_segment(text, node) for node in tree.body]}
+    return {"test": text}
+
+
+def _list_form(tests: Sequence[Any]) -> str:
+    if all(isinstance(test, str) for test in tests):
+        return "test_list"
+    if any(isinstance(test, Mapping) and test.get("testtype") == "functional" for test in tests):
+        raise TaskError("functional tests: give them as {entry_point, cases: [[arguments, expected], ...]}")
+    for test in tests:
+        pair = (test.get("input"), test.get("output")) if isinstance(test, Mapping) else test
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            return "cases"
+    return "stdio"
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise TaskError(f"the tests look like JSON, but can't be read: {error}") from error
+
+
 def only_tests(row: Mapping[str, Any], numbers: Sequence[int]) -> dict[str, Any] | None:
     """The row with these of its tests alone; None where its tests are not a list."""
-    given = row.get("input_output")
-    if "cases" not in row and "stdio" not in row and isinstance(given, Mapping):
+    if "cases" not in row and "stdio" not in row and "input_output" in row:
+        given = _inputs_and_outputs(row)
         kept = {key: [given[key][number] for number in numbers] for key in ("inputs", "outputs")}
         return {**row, "input_output": {**given, **kept}}
     for name in ("cases", "stdio", "test_list", "test"):
@@ -155,13 +212,21 @@ def _stdio_task(row: Mapping[str, Any], pairs: Any) -> StdioTask:
 
 def _input_output(row: Mapping[str, Any]) -> Task:
     """APPS and LiveCodeBench rows: inputs and outputs, with `fn_name` for call-style tasks."""
-    spec = row["input_output"]
+    spec = _inputs_and_outputs(row)
     inputs, outputs = spec["inputs"], spec["outputs"]
     if len(inputs) != len(outputs):
         raise TaskError(f"{len(inputs)} inputs but {len(outputs)} outputs")
     if spec.get("fn_name"):
         return _call_task({"tuple_is_list": True, **row}, spec["fn_name"], list(zip(inputs, outputs, strict=True)))
     return _stdio_task(row, list(zip(inputs, outputs, strict=True)))
+
+
+def _inputs_and_outputs(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = row["input_output"]
+    spec = _json(given) if isinstance(given, str) else given
+    if not isinstance(spec, Mapping) or not spec.keys() >= {"inputs", "outputs"}:
+        raise TaskError(f"'input_output' must hold inputs and outputs, not {given!r:.60}")
+    return spec
 
 
 def _mbpp(row: Mapping[str, Any]) -> TestTask:
