@@ -21,6 +21,8 @@ _ATTEMPTS: Final = 5
 # What a completion's text makes the parser warn about is nobody's business here.
 warnings.filterwarnings("ignore", module="<completion>")
 _FENCE: Final = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*$", re.MULTILINE)
+# One pattern for all names: compiling one for each costs more than everything else that is read here.
+_BOUND: Final = re.compile(r"^(?:(?:async\s+def|def|class)\s+(\w+)|(\w+)\s*(?::[^=\n]+)?=)", re.MULTILINE)
 _STARTS: Final = ("def ", "async def ", "class ", "import ", "from ", "@")
 _TAGS: Final = {
     "python": ("python", "py", "python3", "py3"),
@@ -154,8 +156,8 @@ def _with_needed(block: Block, blocks: list[Block]) -> tuple[str, int]:
 
 def defines(code: str, entry_point: str) -> bool:
     """Whether the code binds the name at its top level, by its text alone."""
-    name = re.escape(entry_point.partition(".")[0])
-    return re.search(rf"^(?:async\s+def|def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=", code, re.MULTILINE) is not None
+    name = entry_point.partition(".")[0]
+    return name in code and any(name in match.groups() for match in _BOUND.finditer(code))
 
 
 @lru_cache(maxsize=256)
