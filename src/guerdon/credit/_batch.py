@@ -155,10 +155,3 @@ def _deviation(values: FloatArray, mean: float, share: FloatArray | None, unit: 
     if not math.isfinite(largest):
         return largest
     return _deviation(values, mean, share, largest) if largest > 0.0 else 0.0
-
-
-def moments(values: FloatArray) -> tuple[float, float]:
-    """Mean and population deviation; the deviation is exactly 0 where all values are equal, both are 0 of nothing."""
-    if len(values) == 0:
-        return 0.0, 0.0
-    return float(values.mean()), 0.0 if values.min() == values.max() else float(values.std())
