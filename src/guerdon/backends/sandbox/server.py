@@ -29,6 +29,10 @@ _BOOT: Final = "import sys; sys.path.insert(0, {folder!r}); from inside.fork_ser
 _STACK_BYTES: Final = 64 * MIB
 _THREAD_STACK_BYTES: Final = 16 * MIB
 _THREADS: Final = 12
+# What a control group holds beside a job's own memory: the server; where jobs are programs of their own, the pages of
+# their files too, which a job at its limit would otherwise read again and again until its time is up.
+_SERVER_BYTES: Final = 64 * MIB
+_RUNTIME_BYTES: Final = 192 * MIB
 _SIGNALS: Final = 1024  # queued signals and POSIX timers
 
 
@@ -73,6 +77,7 @@ class ForkServer:
             code = job_filter(allow_exec=config.allow_exec)
         except NotImplementedError as error:
             raise Refused(str(error)) from error
+        self._beside = _RUNTIME_BYTES if config.allow_exec else _SERVER_BYTES
         self._group, note = cgroups.make_slot(Limits().processes) if config.cgroup else (None, "not asked for")
         self._group_limits = (0, Limits().processes)
         self._oom_kills = 0
@@ -170,7 +175,7 @@ class ForkServer:
         if self._group is None or wanted == self._group_limits:
             return
         try:
-            self._group.limit_memory(limits.memory_bytes + 64 * MIB)
+            self._group.limit_memory(limits.memory_bytes + self._beside)
             self._group.limit_processes(limits.processes)
         except OSError as error:
             raise Infrastructure(f"the limits of the job's control group can't be set: {error}") from error
