@@ -338,6 +338,7 @@ def test_a_start_that_takes_too_long_is_a_failure_of_ours_and_no_refusal(monkeyp
 def test_an_interpreter_that_is_not_there_is_a_refusal():
     result = Zygote(ServerConfig(interpreter="/usr/bin/no-such-python")).run_program("", b"", Limits())
     assert (result.state, "no-such-python" in result.reason) == ("refused", True)
+    assert "GUERDON_SANDBOX_PYTHON" in result.reason
 
 
 _IN_BUBBLEWRAP = """

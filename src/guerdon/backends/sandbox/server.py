@@ -92,8 +92,10 @@ class ForkServer:
             raise
         except OSError as error:
             self.close()
-            lasting = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError)
-            raise (Refused if lasting else Infrastructure)(f"can't start the fork server: {error}") from error
+            if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
+                hint = "GUERDON_SANDBOX_PYTHON can name another Python, which this user can run"
+                raise Refused(f"can't start the fork server: {error}; {hint}") from error
+            raise Infrastructure(f"can't start the fork server: {error}") from error
         if "cgroup" in self.report:
             self._group, note = None, self.report["cgroup"]
         if self._group is None:
