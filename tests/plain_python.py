@@ -53,6 +53,11 @@ def tokened(step_tokens: Sequence[int]) -> Row:
     }  # fmt: skip
 
 
+def last_of_steps(row: Row, steps: Sequence[float]) -> list[float]:
+    """Each step's number on its last token, 0 on the others."""
+    return [x if k == n - 1 else 0.0 for x, n in zip(steps, row["step_tokens"], strict=True) for k in range(n)]
+
+
 def per_token(row: Row, steps: Sequence[Any]) -> list[Any]:
     """Each step's number on all of its tokens."""
     return [x for x, n in zip(steps, row["step_tokens"], strict=True) for _ in range(n)]

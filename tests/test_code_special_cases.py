@@ -168,6 +168,13 @@ def test_a_program_that_passes_and_looks_like_a_table_is_asked_beside_the_tests(
     assert check_code(f"def add(a, b): return {table}", ADD).tampering == [NEAR.format(16, 16)]
     assert check_code(xor, ADD).tampering == [NEAR.format(16, 16)]
     assert check_code(f"a, b = map(int, input().split())\nprint({table})", stdio).tampering == [NEAR.format(6, 6)]
+    slow = f"import time\na, b = map(int, input().split())\nx = {table}\nif x is None: time.sleep(9)\nprint(x)"
+    start = time.monotonic()
+    assert check_code(slow, stdio).passed is True
+    assert time.monotonic() - start < 4.0  # its pauses beside the tests are not waited for, one after the other
+    strange = {"stdio": [[f"{given} \ud800\n", said] for given, said in (("2 3", "5"), ("10 -4", "6"), ("7 8", "15"))]}
+    known = f"import sys\na, b = map(int, sys.stdin.buffer.read().split()[:2])\nprint({table})"
+    assert check_code(known, strange).passed is True
     honest = "def add(a, b):\n    for step in (100, 10, 1, 0.5):\n        if step == 10: a += b\n    return a"
     assert check_code(honest, ADD).tampering == []
 

@@ -21,10 +21,7 @@ from plain_python import SEEDS, Draw, agrees, column
 
 C = gd.column
 OK, R, S = C("ok"), C("r"), C("s", axis="step")
-
-
-def built(key, *args, **params):
-    return gd.method(key, *args, **params)
+built = gd.method
 
 
 # ---- reducers, BiRM ----

@@ -16,10 +16,7 @@ from plain_python import SEEDS, Draw, agrees, column, flat, standard
 
 C = gd.column
 OK, MET, W = C("ok"), C("met", axis="criterion"), C("w", axis="criterion")
-
-
-def built(key, *args, **params):
-    return gd.method(key, *args, **params)
+built = gd.method
 
 
 # ---- rubrics ----

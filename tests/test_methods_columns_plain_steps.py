@@ -11,20 +11,12 @@ import pytest
 import guerdon as gd
 from guerdon.methods.capo import voted_wrong
 from guerdon.methods.lets import document_columns, lets_outcome
-from plain_python import SEEDS, Draw, agrees, column, cut, flat, per_token, standard
+from plain_python import SEEDS, Draw, agrees, column, cut, flat, last_of_steps, per_token, standard
 
 C = gd.column
 S, OK, R = C("s", axis="step"), C("ok"), C("r")
 TOKEN = C("logprobs", axis="token")
-
-
-def built(key, *args, **params):
-    return gd.method(key, *args, **params)
-
-
-def last_of_steps(row, steps):
-    """Each step's number on its last token, 0 on the others."""
-    return [x if k == n - 1 else 0.0 for x, n in zip(steps, row["step_tokens"], strict=True) for k in range(n)]
+built = gd.method
 
 
 # ---- PPR ----

@@ -16,10 +16,7 @@ from plain_python import SEEDS, Draw, agrees, column, flat, standard
 
 C = gd.column
 OK, R, S, TOKEN = C("ok"), C("r"), C("s", axis="step"), C("logprobs", axis="token")
-
-
-def built(key, *args, **params):
-    return gd.method(key, *args, **params)
+built = gd.method
 
 
 def groups(rows):

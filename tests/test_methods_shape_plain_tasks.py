@@ -17,10 +17,7 @@ from plain_python import SEEDS, Draw, agrees, column, flat, standard
 
 C = gd.column
 OK, R, STEPS, ITEMS = C("ok"), C("r"), C("s", axis="step"), C("items", axis="item")
-
-
-def built(key, *args, **params):
-    return gd.method(key, *args, **params)
+built = gd.method
 
 
 def clip(x, low, high):

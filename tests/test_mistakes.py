@@ -90,7 +90,7 @@ def test_what_is_neither_text_nor_messages_is_an_error_of_its_row(part, value, s
         NUMBER.score([ROW, {**ROW, part: value}])
 
 
-@pytest.mark.parametrize("policy", ["mean", "drop", float("nan"), None])
+@pytest.mark.parametrize("policy", ["mean", "drop", float("nan"), None, True])
 def test_a_policy_for_unknown_that_is_none_is_refused_before_anything_is_asked(policy):
     @gd.signal
     def never(rollout):

@@ -24,7 +24,7 @@ POLICIES = ("keep", "raise", "group-mean")
 
 def check_policy(policy: object, choices: Sequence[str] = POLICIES) -> None:
     """Refuse what is no policy for unknown scores: one of ``choices`` or a finite number. Raises ``ValueError``."""
-    number = isinstance(policy, (int, float)) and math.isfinite(policy)
+    number = isinstance(policy, (int, float)) and not isinstance(policy, bool) and math.isfinite(policy)
     if policy not in choices if isinstance(policy, str) else not number:
         names = ", ".join(f'"{c}"' for c in choices)
         raise ValueError(f"unknown={policy!r}: choose {names} or a finite number")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
@@ -99,8 +100,16 @@ def _written_beside(program: str, task: StdioTask, sandbox: Answers, limits: Lim
     beside = [other for given, _ in task.pairs[:_ENOUGH] for other in _inputs_beside(given)]
     if len(set(known)) < _KINDS or len(beside) < _ENOUGH:
         return [], []
-    results = [sandbox.run_program(program, other.encode(), limits) for other in beside[: 2 * _ENOUGH]]
-    return known, [one.stdout.strip() if one.ok else "raised" for one in results]
+    answers: list[str] = []
+    deadline = time.monotonic() + _SECONDS  # for all of them: a program that hangs beside the tests is not waited for
+    for other in beside[: 2 * _ENOUGH]:
+        if time.monotonic() > deadline:
+            break
+        result = sandbox.run_program(program, other.encode("utf-8", "surrogatepass"), limits)
+        if result.state in ("timeout", "infrastructure", "refused"):  # no answer, which a busy host gives as well
+            break
+        answers.append(result.stdout.strip() if result.ok else "raised")
+    return known, answers
 
 
 def _inputs_beside(given: str) -> Iterator[str]:
