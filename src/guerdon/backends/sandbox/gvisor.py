@@ -124,13 +124,15 @@ def _joined(
 
 def _runtime(binary: str) -> tuple[str, ...]:
     """The command line with which runsc works on this host; `Refused` says why none does."""
-    programs = []
-    for name, found in (("runsc", binary or shutil.which("runsc")), ("unshare", shutil.which("unshare"))):
+    programs = {
+        "runsc": binary or shutil.which("runsc"),
+        **{name: shutil.which(name) for name in ("unshare", "setpriv")},
+    }
+    for name, found in programs.items():
         if not found:
-            source = {"runsc": "apt install runsc, or gvisor.dev", "unshare": "apt install util-linux"}[name]
+            source = "apt install runsc, or gvisor.dev" if name == "runsc" else "apt install util-linux"
             raise Refused(f"gVisor can't be used: {name} is not installed ({source})")
-        programs.append(found)
-    working = _first_that_works(*programs)
+    working = _first_that_works(str(programs["runsc"]), str(programs["unshare"]))
     if isinstance(working, str):
         raise Refused(f"gVisor does not work on this host: {working}")
     return working
