@@ -11,7 +11,7 @@ import pytest
 
 from guerdon.backends import sandbox
 from guerdon.backends.sandbox import describe_isolation
-from guerdon.backends.sandbox.attacks import Attack
+from guerdon.backends.sandbox.attacks import Attack, attacks
 from guerdon.cli import main
 from guerdon.verify.programs.attacks import Fake
 
@@ -28,7 +28,7 @@ def run(capsys, *arguments):
 
 
 def attacked_by(monkeypatch, *corpus):
-    monkeypatch.setattr("guerdon.backends.sandbox.attacks.attacks", lambda: list(corpus))
+    monkeypatch.setattr("guerdon.backends.sandbox.attacks.attacks", lambda *_: list(corpus))
 
 
 @sandboxed
@@ -102,3 +102,10 @@ def test_a_back_end_that_is_not_there_fails_the_check_with_the_reason(monkeypatc
     shown = json.loads(out)
     assert (code, shown["ok"], shown["available"], shown["attacks"]) == (1, False, False, [])
     assert shown["reason"].startswith("bwrap is not installed")
+
+
+def test_attacks_that_say_nothing_about_gvisor_are_left_out_there_alone():
+    left_out = {attack.name for attack in attacks()} - {attack.name for attack in attacks("gvisor")}
+    assert {"many folders deep", "a folder of links, hard and soft, without end"} < left_out
+    assert len(left_out) < 10
+    assert attacks("bubblewrap") == attacks()

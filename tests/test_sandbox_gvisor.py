@@ -116,10 +116,9 @@ _WAYS = (
 
 @works
 def test_no_program_gets_out():
-    corpus = [attack for attack in attacks() if attack.name in _WAYS]
+    corpus = [attack for attack in attacks("gvisor") if attack.name in _WAYS]
     corpus += [Attack("what runs here", "import os\nprint([p for p in os.listdir('/proc') if p.isdecimal()])")]
     assert len(corpus) == len(_WAYS) + 1
-    assert not any(attack.shared_kernel for attack in corpus)
     limits = Limits(seconds=2.0, memory_bytes=256 << 20)
     seen = {defence.name: defence for defence in run_attack_suite(Gvisor().run_program, corpus, limits)}
     assert {name: defence.seen for name, defence in seen.items() if not defence.held} == {}
